@@ -6,6 +6,11 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# One at a time: two npm in a folder break what they install.
+mkdir -p build
+exec 9>build/peer.lock
+flock 9
+
 version=1.30.0
 
 # modules FOLDER PACKAGE...: the folder of npm's modules below build/FOLDER, with these in it.

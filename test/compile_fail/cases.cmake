@@ -8,5 +8,5 @@ foreach(source IN LISTS rejected)
   string(REGEX REPLACE "\\.cpp$" "" name ${source})
   add_test(NAME compile_fail.${name}
            COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/run.sh ${CMAKE_CURRENT_LIST_DIR}/${source} ${compilers})
-  set_tests_properties(compile_fail.${name} PROPERTIES LABELS compile_fail TIMEOUT 120 SKIP_RETURN_CODE 77)
+  set_tests_properties(compile_fail.${name} PROPERTIES LABELS compile_fail TIMEOUT 300 SKIP_RETURN_CODE 77)
 endforeach()

@@ -77,8 +77,8 @@ program squeezenet(std::int64_t side) {
 }
 
 program through_a_file(const program& p) {
-  const scratch_folder folder;
-  const std::string path = folder.path / "model.onnx";
+  const temporary_folder folder;
+  const std::string path = folder / "model.onnx";
   onnx::write_model(path, p);
   return onnx::read_model(path).graph;
 }

@@ -10,6 +10,7 @@
 #include "kiln/cpp_export/cpp_export.hpp"
 #include "kiln/pass/pipeline.hpp"
 #include "pass/evaluate.hpp"
+#include "support/temporary_folder.hpp"
 
 /// Exported programs in tests: written, compiled and run as a user would.
 namespace kiln::test {
@@ -18,26 +19,15 @@ inline void write_bytes(const std::filesystem::path& path, const void* data, std
   std::ofstream(path, std::ios::binary).write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
 }
 
-/// A fresh folder of this process, removed with the object.
-struct scratch_folder {
-  std::filesystem::path path;
-  scratch_folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "kiln_export_XXXXXX").string();
-    path = mkdtemp(pattern.data());
-  }
-  scratch_folder(const scratch_folder&) = delete;
-  ~scratch_folder() { std::filesystem::remove_all(path); }
-};
-
 /// Compiles an exported project without CMake and runs it on these inputs; empty where the compiler or the program
 /// failed. `flags` choose the instruction set and the effort.
 inline std::vector<literal> run_exported(const program& optimized, const std::vector<literal>& inputs,
                                          const std::string& flags = "-O1") {
-  const scratch_folder folder;
+  const temporary_folder folder;
   const cpp_project project = to_cpp(optimized, {.name = "exported", .origin = "a test"});
-  for (const auto& file : project.files) write_bytes(folder.path / file.name, file.text.data(), file.text.size());
-  write_bytes(folder.path / project.weights_name, project.weights.data(), project.weights.size());
-  const std::string at = folder.path.string();
+  for (const auto& file : project.files) write_bytes(folder / file.name, file.text.data(), file.text.size());
+  write_bytes(folder / project.weights_name, project.weights.data(), project.weights.size());
+  const std::string at = folder.path().string();
   if (std::system(("cd " + at + " && ${CXX:-g++} -std=c++20 -Wall -Wextra -Werror -Wno-psabi " + flags +
                    " main.cpp exported_weights.S -o program")
                       .c_str()) != 0)
@@ -45,7 +35,7 @@ inline std::vector<literal> run_exported(const program& optimized, const std::ve
   std::string command = "cd " + at + " && ./program";
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const std::string name = "in" + std::to_string(k);
-    write_bytes(folder.path / name, inputs[k].bytes(), inputs[k].get_shape().bytes().value());
+    write_bytes(folder / name, inputs[k].bytes(), inputs[k].get_shape().bytes().value());
     command += " " + name;
   }
   const auto& outputs = optimized.main().outputs;
@@ -54,7 +44,7 @@ inline std::vector<literal> run_exported(const program& optimized, const std::ve
   std::vector<literal> results;
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     const shape& s = optimized.main().shape_of(outputs[k]);
-    std::ifstream file(folder.path / ("out" + std::to_string(k)), std::ios::binary);
+    std::ifstream file(folder / ("out" + std::to_string(k)), std::ios::binary);
     const std::string bytes((std::istreambuf_iterator<char>(file)), {});
     if (static_cast<std::int64_t>(bytes.size()) != s.bytes().value()) return {};
     argument a(s);

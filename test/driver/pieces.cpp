@@ -9,6 +9,7 @@
 #include "driver/isolate.hpp"
 #include "driver/statistics.hpp"
 #include "kiln/core/error.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::driver {
 namespace {
@@ -19,16 +20,9 @@ using testing::IsEmpty;
 
 class folder : public testing::Test {
  protected:
-  folder() : root_(fs::temp_directory_path() / ("kiln_driver_" + std::to_string(::getpid()))) {
-    fs::create_directories(root_);
-  }
-  ~folder() override { fs::remove_all(root_); }
-  void touch(const std::string& name) {
-    fs::create_directories((root_ / name).parent_path());
-    std::ofstream(root_ / name) << name;
-  }
+  void touch(const std::string& name) { root_.write(name, name); }
   std::string at(const std::string& name) const { return (root_ / name).string(); }
-  fs::path root_;
+  test::temporary_folder root_;
 };
 
 TEST(statistics, are_order_statistics) {
@@ -112,7 +106,7 @@ TEST_F(folder, files_of_a_group_appear_together_or_not_at_all) {
     files.add(at("one"), write);
     EXPECT_THROW(files.add(at("two"), [](const std::string&) { raise(errc::io, "disk"); }), error);
   }
-  EXPECT_TRUE(fs::is_empty(root_));
+  EXPECT_TRUE(fs::is_empty(root_.path()));
   file_group files;
   files.add(at("one"), write);
   EXPECT_FALSE(fs::exists(at("one")));
@@ -122,7 +116,7 @@ TEST_F(folder, files_of_a_group_appear_together_or_not_at_all) {
 
 TEST_F(folder, unreadable_files_are_named) {
   EXPECT_THROW(read_file(at("none")), error);
-  EXPECT_THROW(read_file(root_.string()), error);
+  EXPECT_THROW(read_file(root_.path().string()), error);
   EXPECT_THROW(write_file(at("no/such/folder/file"), "x"), error);
   touch("file");
   EXPECT_THROW(make_folder(at("file/below")), error);

@@ -1,7 +1,6 @@
 #pragma once
 #include <gmock/gmock.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,6 +9,7 @@
 #include "driver/compare.hpp"
 #include "kiln/onnx/tensor.hpp"
 #include "onnx/model_writer.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::driver {
 namespace fs = std::filesystem;
@@ -29,11 +29,6 @@ inline std::string content(const fs::path& path) {
 
 class program : public testing::Test {
  protected:
-  program() : root_(fs::temp_directory_path() / ("kiln_program_" + std::to_string(::getpid()))) {
-    fs::create_directories(root_);
-  }
-  ~program() override { fs::remove_all(root_); }
-
   struct outcome {
     int status = -1;
     std::string out, error;
@@ -45,10 +40,7 @@ class program : public testing::Test {
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content(at("stdout")), content(at("stderr"))};
   }
   std::string at(const std::string& name) const { return (root_ / name).string(); }
-  void write(const std::string& name, const std::string& text) {
-    fs::create_directories((root_ / name).parent_path());
-    std::ofstream(root_ / name, std::ios::binary) << text;
-  }
+  void write(const std::string& name, const std::string& text) { root_.write(name, text); }
   void expect_refused(const std::string& arguments, const std::string& why) {
     const outcome o = kiln(arguments);
     EXPECT_EQ(o.status, 2) << arguments;
@@ -67,7 +59,7 @@ class program : public testing::Test {
     }
     return json::parse(o.out).at("error").at("code");
   }
-  fs::path root_;
+  test::temporary_folder root_;
 };
 
 }  // namespace kiln::driver

@@ -1,6 +1,5 @@
 #pragma once
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <fstream>
 
@@ -8,6 +7,7 @@
 #include "kiln/runtime/kept_files.hpp"
 #include "kiln/runtime/saved_program.hpp"
 #include "runtime/compare.hpp"
+#include "support/temporary_folder.hpp"
 
 // What tests of saved programs and of their cache share.
 namespace kiln::testing {
@@ -19,8 +19,6 @@ inline literal weights(dims lens, dtype t = dtype::f32, unsigned seed = 7) {
 /// A folder and a file in it, which the test's end removes.
 class saved_program_files : public ::testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder); }
-  void TearDown() override { std::filesystem::remove_all(folder); }
   void write(const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
   std::string bytes() const { return read_file(file); }
 
@@ -44,8 +42,7 @@ class saved_program_files : public ::testing::Test {
   }
   void expect_same_again(const std::function<void(builder&)>& make) { expect_same_again(make, random_inputs(make)); }
 
-  std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("kiln_saved_program." + std::to_string(::getpid()));
+  test::temporary_folder folder;
   std::filesystem::path file = folder / "program.kiln";
 };
 

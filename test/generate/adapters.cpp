@@ -7,6 +7,7 @@
 
 #include "generate/tiny_llama.hpp"
 #include "kiln/core/error.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::language::testing {
 namespace {
@@ -194,9 +195,9 @@ TEST(adapter_file, is_read_as_it_was_written) {
   a.parameters.emplace_back("one", argument::of<std::int64_t>({}, std::vector<std::int64_t>{42}));
   const auto bytes = adapter_bytes(a);
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()) + 4, 4), "TORT");
-  const std::string path = ::testing::TempDir() + "kiln_adapters_read.onnx_adapter";
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  const test::temporary_folder folder;
+  const std::string path =
+      folder.write("read.onnx_adapter", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   const adapter back = read_adapter(path);
   EXPECT_EQ(back.adapter_version, 7);
   EXPECT_EQ(back.model_version, -2);

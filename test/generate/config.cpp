@@ -5,6 +5,7 @@
 
 #include "kiln/core/error.hpp"
 #include "kiln/generate/config.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::language::testing {
 namespace {
@@ -140,9 +141,8 @@ TEST(config, faults_name_file_and_key) {
 
 // A folder names no files of its reader's; a program may, of a draft model.
 TEST(config, a_draft_model_may_lie_elsewhere_if_the_program_says_so) {
-  const std::filesystem::path folder = std::filesystem::path(KILN_BINARY_DIR) / "test" / "draft_elsewhere";
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "genai_config.json") << R"({"model": {"draft": {"filename": "../draft/model.onnx"}}})";
+  const test::temporary_folder folder;
+  folder.write("genai_config.json", R"({"model": {"draft": {"filename": "../draft/model.onnx"}}})");
   try {
     read_config(folder);
     FAIL();
@@ -150,7 +150,6 @@ TEST(config, a_draft_model_may_lie_elsewhere_if_the_program_says_so) {
     EXPECT_THAT(e.message(),
                 AllOf(HasSubstr("model.draft.filename"), HasSubstr("a program's overlay may name another")));
   }
-  std::filesystem::remove_all(folder);
   for (const char* file : {"../draft/model.onnx", "/models/draft.onnx"}) {
     config c;
     overlay(c, R"({"model": {"draft": {"filename": ")" + std::string(file) + R"("}}})");
@@ -226,25 +225,14 @@ TEST(layer_name, stands_for_one_layer) {
   EXPECT_EQ(layer_name("state", 3), "state");
 }
 
-class folder {
- public:
-  explicit folder(const char* name) : path(std::filesystem::path(::testing::TempDir()) / name) {
-    std::filesystem::remove_all(path);
-    std::filesystem::create_directories(path);
-  }
-  ~folder() { std::filesystem::remove_all(path); }
-  void write(const char* name, std::string_view text) const { std::ofstream(path / name) << text; }
-  const std::filesystem::path path;
-};
-
 TEST(config, what_the_file_leaves_out_comes_from_those_of_transformers) {
-  const folder f("config_in_part");
+  const test::temporary_folder f;
   f.write("genai_config.json", R"({"model": {"context_length": 64, "decoder": {"num_attention_heads": 4}}})");
   f.write("generation_config.json", R"({"eos_token_id": [7, 8], "pad_token_id": null, "temperature": 0.5})");
   f.write("config.json",
           R"({"model_type": "phi3", "max_position_embeddings": 4096, "eos_token_id": 2, "pad_token_id": 0,
     "bos_token_id": 1, "hidden_size": 96, "num_attention_heads": 8, "num_key_value_heads": 2, "rope_scaling": null})");
-  const config c = read_config(f.path);
+  const config c = read_config(f.path());
   EXPECT_EQ(c.type, "phi3");
   EXPECT_EQ(c.context_length, 64);
   EXPECT_EQ(c.eos_token_id, (std::vector<token>{7, 8}));
@@ -257,10 +245,10 @@ TEST(config, what_the_file_leaves_out_comes_from_those_of_transformers) {
 }
 
 TEST(config, a_folder_with_one_model_needs_no_file) {
-  const folder f("config_missing");
+  const test::temporary_folder f;
   const auto fault = [&] {
     try {
-      read_config(f.path);
+      read_config(f.path());
     } catch (const error& e) {
       EXPECT_EQ(e.code(), errc::not_found);
       return e.message();
@@ -269,12 +257,12 @@ TEST(config, a_folder_with_one_model_needs_no_file) {
   };
   EXPECT_THAT(fault(), AllOf(HasSubstr("no genai_config.json in"), HasSubstr("but 0")));
   f.write("decoder.onnx", "");
-  EXPECT_EQ(read_config(f.path).decoder.filename, "decoder.onnx");
+  EXPECT_EQ(read_config(f.path()).decoder.filename, "decoder.onnx");
   f.write("config.json", R"({"eos_token_id": "end"})");
-  EXPECT_THROW(read_config(f.path), error);
+  EXPECT_THROW(read_config(f.path()), error);
   f.write("config.json", R"({"n_positions": 1024, "model_type": "gpt2"})");
-  EXPECT_EQ(read_config(f.path).context_length, 1024);
-  EXPECT_EQ(read_config(f.path).type, "");
+  EXPECT_EQ(read_config(f.path()).context_length, 1024);
+  EXPECT_EQ(read_config(f.path()).type, "");
   f.write("other.onnx", "");
   EXPECT_THAT(fault(), HasSubstr("but 2"));
 }

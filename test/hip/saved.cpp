@@ -1,7 +1,6 @@
 // Programs compiled for a GPU in files and in the cache: a load makes the same steps and compiles no kernel. Files are
 // made for absent GPUs too; what runs is skipped, aloud, where there is no GPU.
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <fstream>
 
@@ -11,6 +10,7 @@
 #include "kiln/runtime/compile_cache.hpp"
 #include "kiln/runtime/saved_program.hpp"
 #include "runtime/compare.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::testing {
 namespace {
@@ -38,7 +38,6 @@ program finished(const std::function<void(builder&)>& make) {
 class hip_saved : public ::testing::Test {
  protected:
   void SetUp() override { std::filesystem::create_directories(kernels()); }
-  void TearDown() override { std::filesystem::remove_all(folder); }
   std::filesystem::path kernels() const { return folder / "kernels"; }
   // Kernels that were compiled since this was called last.
   std::size_t compiled() {
@@ -61,8 +60,7 @@ class hip_saved : public ::testing::Test {
     o.cache = kernels();
     return o;
   }
-  std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("kiln_hip_saved." + std::to_string(::getpid()));
+  test::temporary_folder folder;
   std::filesystem::path file = folder / "program.kiln";
 };
 

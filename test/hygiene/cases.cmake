@@ -9,11 +9,12 @@ function(kiln_hygiene_case name timeout)
   set_tests_properties(hygiene.${name} PROPERTIES LABELS hygiene TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
 endfunction()
 
-kiln_hygiene_case(format 120 ${here}/format.sh)
-kiln_hygiene_case(layers 60 ${here}/layers.sh)
-kiln_hygiene_case(words 60 ${here}/words.sh)
-kiln_hygiene_case(tidy 300 ${here}/tidy.sh)
-kiln_hygiene_case(reach 60 ${here}/reach.sh ${CMAKE_CXX_COMPILER})
+kiln_hygiene_case(format 300 ${here}/format.sh)
+kiln_hygiene_case(layers 120 ${here}/layers.sh)
+kiln_hygiene_case(words 120 ${here}/words.sh)
+kiln_hygiene_case(temporary_files 120 ${here}/temporary_files.sh)
+kiln_hygiene_case(tidy 600 ${here}/tidy.sh)
+kiln_hygiene_case(reach 120 ${here}/reach.sh ${CMAKE_CXX_COMPILER})
 kiln_hygiene_case(lone_headers 1200 ${here}/lone_headers.sh ${CMAKE_CXX_COMPILER} ${PROJECT_BINARY_DIR}/lone_headers/own)
 # What users' units include, by kiln.hpp and by the units that kiln writes; the preset clang compiles the rest.
 kiln_hygiene_case(lone_headers_clang 1200 ${here}/lone_headers.sh clang++-16 ${PROJECT_BINARY_DIR}/lone_headers/clang

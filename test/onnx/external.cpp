@@ -6,18 +6,13 @@
 #include "kiln/onnx/import.hpp"
 #include "onnx/anonymous_memory.hpp"
 #include "onnx/model_writer.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::test {
 namespace {
 
 class external_weights : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / "kiln_external_data";
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   static message weight(const std::string& name, int type, std::vector<std::int64_t> lens, std::int64_t offset,
                         std::int64_t length) {
     message t;
@@ -28,7 +23,7 @@ class external_weights : public testing::Test {
       t.add(13, message().text(1, key).text(2, value));
     return t;
   }
-  std::filesystem::path folder_;
+  temporary_folder folder_;
 };
 
 TEST_F(external_weights, of_two_gigabytes_is_mapped_and_never_copied) {
@@ -47,7 +42,7 @@ TEST_F(external_weights, of_two_gigabytes_is_mapped_and_never_copied) {
   parts.outputs = {value_info("x" + std::to_string(layers))};
   const message m = model(graph(parts));
   const std::int64_t before = anonymous_bytes();
-  const auto read = onnx::parse_model(m.bytes(), folder_.string());
+  const auto read = onnx::parse_model(m.bytes(), folder_.path().string());
   EXPECT_LT(anonymous_bytes() - before, 16 << 20);
   EXPECT_GE(read.graph.main().size(), 2 * layers);
 }
@@ -76,7 +71,7 @@ TEST_F(external_weights, of_a_link_stay_in_the_models_folder) {
 TEST_F(external_weights, of_packed_numbers_is_unpacked) {
   std::ofstream(folder_ / "weights.bin", std::ios::binary) << "??\x21\x43";
   graph_parts parts{{node("Identity", {"w"}, {"y"})}, {weight("w", 22, {3}, 2, 2)}, {}, {value_info("y")}};
-  const auto p = onnx::parse_model(model(graph(parts)).bytes(), folder_.string()).graph;
+  const auto p = onnx::parse_model(model(graph(parts)).bytes(), folder_.path().string()).graph;
   const literal& w = p.main().producer(p.main().outputs[0]).constant;
   EXPECT_EQ(w.get_shape(), shape(dtype::i4, {3}));
   EXPECT_EQ(w.to<int>(), (small_vector<int>{1, 2, 3}));

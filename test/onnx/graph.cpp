@@ -7,6 +7,7 @@
 #include "kiln/onnx/op_importer.hpp"
 #include "onnx/evaluate.hpp"
 #include "onnx/model_writer.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::test {
 namespace {
@@ -312,13 +313,9 @@ TEST(import_graph, a_given_value_resolves_shapes) {
 class external_data : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / "kiln_external";
-    std::filesystem::create_directories(folder_ / "weights");
-    std::ofstream file(folder_ / "weights/w.bin", std::ios::binary);
     const float data[] = {9, 9, 10, 20};
-    file.write(reinterpret_cast<const char*>(data), sizeof data);
+    folder_.write("weights/w.bin", {reinterpret_cast<const char*>(data), sizeof data});
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   message with(const std::string& location, const char* offset, const char* length) {
     message w;
     w.number(1, 2).number(2, 1).text(8, "w");
@@ -328,21 +325,21 @@ class external_data : public testing::Test {
   }
   error failure(const std::string& location, const char* offset = "8", const char* length = "8") {
     try {
-      import(with(location, offset, length), {}, folder_.string());
+      import(with(location, offset, length), {}, folder_.path().string());
     } catch (const error& e) {
       return e;
     }
     ADD_FAILURE() << "the model was imported";
     return {errc::internal, ""};
   }
-  std::filesystem::path folder_;
+  temporary_folder folder_;
 };
 
 TEST_F(external_data, is_mapped_by_offset_and_length) {
-  const program p = import(with("weights/w.bin", "8", "8"), {}, folder_.string());
+  const program p = import(with("weights/w.bin", "8", "8"), {}, folder_.path().string());
   EXPECT_EQ(run(p, {values({2}, {1, 2})}), (small_vector<float>{11, 22}));
   // an offset that does not suit the dtype is copied
-  const program odd = import(with("weights/w.bin", "7", "8"), {}, folder_.string());
+  const program odd = import(with("weights/w.bin", "7", "8"), {}, folder_.path().string());
   EXPECT_EQ(run(odd, {values({2}, {0, 0})}).size(), 2u);
 }
 

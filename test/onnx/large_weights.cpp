@@ -8,6 +8,7 @@
 #include "kiln/runtime/executable.hpp"
 #include "onnx/anonymous_memory.hpp"
 #include "onnx/model_writer.hpp"
+#include "support/temporary_folder.hpp"
 
 extern "C" {
 [[gnu::weak]] void __asan_init();
@@ -39,9 +40,6 @@ class large_weights : public testing::TestWithParam<bool> {
   void SetUp() override {
     if (anonymous_bytes() < 0) GTEST_SKIP() << "this system does not tell anonymous memory";
     if (__asan_init || __tsan_init) GTEST_SKIP() << "a sanitizer's shadow of the memory counts as memory";
-    folder_ = std::filesystem::temp_directory_path() / (GetParam() ? "kiln_large_weights_2" : "kiln_large_weights_1");
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
     graph_parts parts;
     parts.inputs = {value_info("x0", 1, {1, side})};
     parts.outputs = {value_info("x" + std::to_string(layers))};
@@ -54,7 +52,6 @@ class large_weights : public testing::TestWithParam<bool> {
     }
     GetParam() ? write_two_files(std::move(parts)) : write_one_file(graph(parts).str());
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   static void put(std::ofstream& to, std::int64_t at, float value) {
     to.seekp(at);
@@ -106,7 +103,7 @@ class large_weights : public testing::TestWithParam<bool> {
     std::ofstream(folder_ / "model.onnx", std::ios::binary) << model(graph(parts)).str();
   }
 
-  std::filesystem::path folder_;
+  temporary_folder folder_;
   std::vector<weight> weights_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "kiln/onnx/import.hpp"
 #include "onnx/model_writer.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::test {
 namespace {
@@ -39,8 +40,8 @@ const auto x_in = value_info("x", 1, {2});
 const auto y_out = value_info("y", 1, {2});
 
 TEST(malformed_model, empty_and_missing_files_are_named) {
-  const auto path = (std::filesystem::temp_directory_path() / "kiln_empty.onnx").string();
-  std::ofstream(path, std::ios::trunc).close();
+  const temporary_folder folder;
+  const std::string path = folder.write("empty.onnx", "").string();
   try {
     onnx::read_model(path);
     FAIL();

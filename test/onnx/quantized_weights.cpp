@@ -11,6 +11,7 @@
 #include "onnx/anonymous_memory.hpp"
 #include "onnx/evaluate.hpp"
 #include "onnx/model_writer.hpp"
+#include "support/temporary_folder.hpp"
 
 extern "C" {
 [[gnu::weak]] void __asan_init();
@@ -175,8 +176,7 @@ TEST(mat_mul_n_bits, weights_take_no_more_memory_than_their_file) {
   if (anonymous_bytes() < 0) GTEST_SKIP() << "this system does not tell anonymous memory";
   if (__asan_init || __tsan_init) GTEST_SKIP() << "a sanitizer's shadow of the memory counts as memory";
   constexpr std::int64_t side = 4096, layers = 4, data = side * side / 2, scales = side * side / 32 * 4;
-  const auto folder = std::filesystem::temp_directory_path() / "kiln_quantized_weights";
-  std::filesystem::create_directories(folder);
+  const temporary_folder folder;
   graph_parts parts;
   parts.inputs = {value_info("x0", 1, {1, side})};
   parts.outputs = {value_info("x" + std::to_string(layers))};
@@ -199,14 +199,13 @@ TEST(mat_mul_n_bits, weights_take_no_more_memory_than_their_file) {
   }
   std::ofstream(folder / "weights").put(0);
   std::filesystem::resize_file(folder / "weights", layers * (data + scales));  // zeros, which take no disk
-  std::ofstream(folder / "model.onnx", std::ios::binary) << model(graph(parts), {opset(21), opset(1, microsoft)}).str();
+  const auto file = folder.write("model.onnx", model(graph(parts), {opset(21), opset(1, microsoft)}).str());
   std::size_t packed = 0;
   const std::int64_t peak = anonymous_peak([&] {
-    const executable e = compile(onnx::read_model((folder / "model.onnx").string()).graph, eigen_target());
+    const executable e = compile(onnx::read_model(file.string()).graph, eigen_target());
     packed = e.report().packed_bytes;
     EXPECT_EQ(e.report().constant_bytes, 0u);
   });
-  std::filesystem::remove_all(folder);
   EXPECT_LE(packed, static_cast<std::size_t>(layers * (data + scales)));
   EXPECT_LE(peak, layers * (data + scales) * 6 / 5 + (16 << 20));
 }

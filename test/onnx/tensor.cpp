@@ -8,6 +8,7 @@
 #include "kiln/core/object.hpp"
 #include "kiln/onnx/element.hpp"
 #include "onnx/model_writer.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::onnx {
 namespace {
@@ -17,10 +18,7 @@ using test::message;
 class tensor_file : public testing::Test {
  protected:
   std::string path(const std::string& name) { return (folder_ / name).string(); }
-  std::string write(const std::string& name, const std::string& bytes) {
-    std::ofstream(path(name), std::ios::binary) << bytes;
-    return path(name);
-  }
+  std::string write(const std::string& name, const std::string& bytes) { return folder_.write(name, bytes).string(); }
   errc code_of(const std::string& file) {
     try {
       read_tensor(file);
@@ -31,15 +29,8 @@ class tensor_file : public testing::Test {
     ADD_FAILURE() << file << " was read";
     return errc::internal;
   }
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() /
-              ("kiln_tensor_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  std::filesystem::path folder_;
+  test::temporary_folder folder_;
   std::string text_;
 };
 
@@ -116,7 +107,7 @@ TEST_F(tensor_file, bool_bytes_become_zero_or_one) {
 TEST_F(tensor_file, broken_files_say_what_is_wrong) {
   EXPECT_EQ(code_of(path("absent.pb")), errc::not_found);
   EXPECT_NE(text_.find("absent.pb"), std::string::npos);
-  EXPECT_EQ(code_of(folder_.string()), errc::io);
+  EXPECT_EQ(code_of(folder_.path().string()), errc::io);
   EXPECT_EQ(code_of(write("empty.pb", "")), errc::malformed);
   EXPECT_NE(text_.find("empty"), std::string::npos);
   EXPECT_EQ(code_of(write("short.pb", test::floats("x", {3}, {1, 2}).str())), errc::malformed);

@@ -9,6 +9,7 @@
 #include "peer/compare.hpp"
 #include "peer/one_node.hpp"
 #include "runtime/compare.hpp"
+#include "support/temporary_folder.hpp"
 
 // kiln's execution provider in the stock ONNX Runtime, beside ONNX Runtime's own on the CPU.
 namespace kiln::peer {
@@ -199,7 +200,8 @@ TEST_F(plugin, fp16_computes_in_halves) {
 
 TEST_F(plugin, int8_computes_by_a_table) {
   const message model = dense();
-  const std::string table = ::testing::TempDir() + "plugin_table.json";
+  const test::temporary_folder folder;
+  const std::string table = folder / "table.json";
   const program network = quantize::prepared(onnx::parse_model(model.bytes()).graph);
   bool given_one = false;
   const auto ranges = quantize::calibrate(network, quantize::values_to_quantize(network), eigen_target(), [&] {
@@ -219,8 +221,8 @@ TEST_F(plugin, int8_computes_by_a_table) {
 
 TEST_F(plugin, a_cache_keeps_what_was_compiled) {
   const message model = dense();
-  const std::string folder = ::testing::TempDir() + "plugin_cache";
-  std::filesystem::remove_all(folder);
+  const test::temporary_folder temporary;
+  const std::string folder = temporary / "cache";
   const plugin_host host;
   const std::map<std::string, argument> given{{"x", rows(6)}};
   std::vector<float> first;
@@ -235,15 +237,12 @@ TEST_F(plugin, a_cache_keeps_what_was_compiled) {
 
 // A model of two partitions in a folder of its own, and that model with contexts.
 struct context_files {
-  std::filesystem::path folder, model, compiled;
+  test::temporary_folder folder;
+  std::filesystem::path model = folder / "model.onnx", compiled = folder / "model_ctx.onnx";
   std::map<std::string, argument> given{{"x", rows(2)}};
   std::vector<argument> expected;
 
-  context_files(const plugin_host& host, const std::string& name, const std::string& embed) {
-    folder = ::testing::TempDir() + name;
-    std::filesystem::remove_all(folder);
-    std::filesystem::create_directories(folder);
-    model = folder / "model.onnx", compiled = folder / "model_ctx.onnx";
+  context_files(const plugin_host& host, const std::string& embed) {
     std::vector<message> nodes = around_a_hash("x", "y");
     const message m = test::model(test::graph({nodes, {}, {of_rows("x")}, {of_rows("y")}}), two_domains());
     std::ofstream(model, std::ios::binary) << m.str();
@@ -266,7 +265,7 @@ TEST_F(ep_context, contexts_run_without_the_nodes_they_were_made_of) {
   const plugin_host host;
   for (const char* embed : {"0", "1"}) {
     SCOPED_TRACE(embed);
-    const context_files files(host, std::string("plugin_context_") + embed, embed);
+    const context_files files(host, embed);
     const plugin_session again(host, files.compiled);
     expect_equal_outputs(again.run(files.given), files.expected, 0);
     EXPECT_EQ(again.assigned(kilns), (std::pair<std::size_t, std::size_t>{2, 2}));  // two EPContext nodes
@@ -284,7 +283,7 @@ TEST_F(ep_context, contexts_of_others_and_of_other_machines_are_refused) {
     }
     return {};
   };
-  const context_files files(host, "plugin_context_other", "0");
+  const context_files files(host, "0");
   const std::string here = named_target("cpu")->binary_format();
   std::string elsewhere = here;
   elsewhere.back() = elsewhere.back() == '1' ? '2' : '1';

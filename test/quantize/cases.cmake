@@ -18,4 +18,4 @@ set(folder ${PROJECT_BINARY_DIR}/test/calibrators)
 file(MAKE_DIRECTORY ${folder})
 add_test(NAME quantize.calibrators
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/calibrators.py $<TARGET_FILE:choose_ranges> ${folder})
-set_tests_properties(quantize.calibrators PROPERTIES LABELS quantize TIMEOUT 120)
+set_tests_properties(quantize.calibrators PROPERTIES LABELS quantize TIMEOUT 300)

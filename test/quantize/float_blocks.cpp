@@ -14,6 +14,7 @@
 #include "pass/evaluate.hpp"
 #include "quantize/message_of.hpp"
 #include "quantize/results.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::quantize {
 namespace {
@@ -154,7 +155,8 @@ TEST(float_blocks, files_keep_them) {
       for (const step_info& s : exe.report().steps) found += s.kernel.find("float blocks") != std::string::npos;
       // a file of a depth that is no multiple of the block may hold one of them in another form
       EXPECT_GE(found, depth == 64 ? 2u : 1u) << to_string(scale_of(f)) << ", depth " << depth;
-      const std::string file = ::testing::TempDir() + "float_blocks.kiln";
+      const test::temporary_folder folder;
+      const std::filesystem::path file = folder / "float_blocks.kiln";
       save(exe, made, file);
       const auto c = run(load_program(file), eigen_target());
       for (std::size_t k = 0; k < a.size(); ++k) EXPECT_EQ(a[k], c[k]);

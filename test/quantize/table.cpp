@@ -3,10 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <limits>
+
+#include "support/temporary_folder.hpp"
 
 namespace kiln::quantize {
 namespace {
@@ -242,8 +243,8 @@ TEST(table, forms_have_names) {
 }
 
 TEST(table, files) {
-  const auto folder = std::filesystem::temp_directory_path() / ("kiln_table." + std::to_string(getpid()));
-  const auto path = folder / "calibration.json";
+  const test::temporary_folder temporary;
+  const auto folder = temporary / "tables", path = folder / "calibration.json";
   write_table(path, example(), table_form::json);
   EXPECT_EQ(read_table(path), example());
   write_table(path, example(), table_form::flatbuffers);
@@ -251,12 +252,11 @@ TEST(table, files) {
   const auto files = std::distance(std::filesystem::directory_iterator(folder), {});
   EXPECT_EQ(files, 1);  // no draft is left
   EXPECT_THAT(message_of([&] { read_table(folder / "none"); }, errc::not_found), HasSubstr("none"));
-  EXPECT_THAT(message_of([&] { read_table(folder); }, errc::io), HasSubstr("kiln_table"));
+  EXPECT_THAT(message_of([&] { read_table(folder); }, errc::io), HasSubstr(folder.string()));
   EXPECT_THAT(message_of([&] { write_table(path / "x" / "y", example(), table_form::json); }, errc::io),
               HasSubstr("x/y"));
   std::ofstream(path) << "MGX-1\nx: 1\n";
   EXPECT_THAT(message_of([&] { read_table(path); }, errc::malformed), HasSubstr("calibration.json:2"));
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

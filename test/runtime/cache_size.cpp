@@ -2,18 +2,17 @@
 #include "kiln/runtime/cache_size.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
+
+#include "support/temporary_folder.hpp"
 
 namespace kiln {
 namespace {
 
 class cache_size : public testing::Test {
  protected:
-  std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("kiln_cache_size." + std::to_string(::getpid()));
-  void TearDown() override { std::filesystem::remove_all(folder); }
+  test::temporary_folder folder;
   void describe(int index, int level, const std::string& size, const std::string& processors = "0") const {
     const std::filesystem::path cache = folder / ("index" + std::to_string(index));
     std::filesystem::create_directories(cache);

@@ -1,7 +1,6 @@
 #include "kiln/runtime/source_op.hpp"
 
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -12,6 +11,7 @@
 #include "kiln/backend/reference/reference_target.hpp"
 #include "kiln/graph/builder.hpp"
 #include "kiln/runtime/executable.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace {
 
@@ -22,15 +22,11 @@ namespace fs = std::filesystem;
 class source_op_test : public testing::Test {
  protected:
   source_op_test() {
-    folder_ = fs::temp_directory_path() / ("kiln_source_op_" + std::to_string(getpid()));
-    fs::create_directories(folder_);
-    std::ofstream(folder_ / "compiler") << "#!/bin/sh\necho x >> " << (folder_ / "calls").string()
-                                        << "\nexec c++ \"$@\"\n";
+    folder_.write("compiler", "#!/bin/sh\necho x >> " + (folder_ / "calls").string() + "\nexec c++ \"$@\"\n");
     fs::permissions(folder_ / "compiler", fs::perms::owner_all);
     how.compiler = (folder_ / "compiler").string();
     how.cache = folder_ / "cache";
   }
-  ~source_op_test() override { fs::remove_all(folder_); }
 
   int calls() const {
     std::ifstream in(folder_ / "calls");
@@ -76,7 +72,7 @@ class source_op_test : public testing::Test {
     return a;
   }
 
-  fs::path folder_;
+  test::temporary_folder folder_;
   source_op_options how;
 };
 
@@ -197,7 +193,7 @@ TEST_F(source_op_test, a_missing_compiler_is_named) {
   EXPECT_THAT(failure_of([&] { define_source_op(leaky("none"), how); }).what(),
               testing::HasSubstr("found no program 'nor-this-one' ($CXX)"));
   unsetenv("CXX");
-  setenv("PATH", folder_.c_str(), 1);
+  setenv("PATH", folder_.path().c_str(), 1);
   EXPECT_THAT(failure_of([&] { define_source_op(leaky("none"), how); }).what(), testing::HasSubstr("PATH has no g++"));
   setenv("PATH", before.c_str(), 1);
 }

@@ -1,11 +1,11 @@
 // Kernels chosen by measurement, with times that the tests make up.
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <filesystem>
 
 #include "kiln/runtime/tuner.hpp"
 #include "runtime/compare.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::testing {
 namespace {
@@ -112,8 +112,8 @@ TEST(tuning, estimates_stand_where_the_whole_is_not_shorter) {
 }
 
 TEST(tuning, choices_are_kept_and_not_timed_again) {
-  const std::filesystem::path file =
-      std::filesystem::temp_directory_path() / ("kiln_tuning." + std::to_string(::getpid()) + ".tsv");
+  const test::temporary_folder folder;
+  const std::filesystem::path file = folder / "tuned.tsv";
   const std::string estimated = kernels_of(compiled(image_network, nullptr));
   const char* const other = estimated.find("nhwc_gemm") == estimated.npos ? "nhwc_gemm" : "winograd 4x4";
   made_up_times times{{{other, 0.1}, {"program tuned", 0.5}}, {}}, later;
@@ -122,13 +122,11 @@ TEST(tuning, choices_are_kept_and_not_timed_again) {
   EXPECT_THAT(first, HasSubstr(other));
   EXPECT_EQ(second, first);
   EXPECT_TRUE(later.timed.empty());
-  std::filesystem::remove(file);
-  std::filesystem::remove(file.string() + ".lock");
 }
 
 TEST(tuning, an_option_makes_a_tuner_of_its_own) {
-  const std::filesystem::path file =
-      std::filesystem::temp_directory_path() / ("kiln_tune_option." + std::to_string(::getpid()) + ".tsv");
+  const test::temporary_folder folder;
+  const std::filesystem::path file = folder / "tuned.tsv";
   compile_options o = plain_options();
   o.tuning_file = file.string();
   EXPECT_THAT(compile_eigen(image_network, o).report().remarks, ::testing::Each(::testing::Not(HasSubstr("tuning:"))));
@@ -143,7 +141,6 @@ TEST(tuning, an_option_makes_a_tuner_of_its_own) {
   compile_eigen(image_network, o);
   EXPECT_FALSE(times.timed.empty());
   EXPECT_FALSE(std::filesystem::exists(file));
-  std::filesystem::remove(file.string() + ".lock");
 }
 
 TEST(tuning, a_layer_beside_many_constants_is_another_problem) {

@@ -2,23 +2,20 @@
 #include "kiln/runtime/tuning_cache.hpp"
 
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <thread>
 
 #include "kiln/runtime/kept_files.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::testing {
 namespace {
 
 class tuning_cache_file : public ::testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder); }
-  void TearDown() override { std::filesystem::remove_all(folder); }
   void write(const std::string& text) { std::ofstream(file, std::ios::binary) << text; }
-  std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("kiln_tuning_cache." + std::to_string(::getpid()));
+  test::temporary_folder folder;
   std::filesystem::path file = folder / "tuned.tsv";
 };
 

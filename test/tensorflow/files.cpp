@@ -3,6 +3,7 @@
 
 #include "kiln/core/wire_format.hpp"
 #include "kiln/tensorflow/impl/file/tensor_message.hpp"
+#include "support/temporary_folder.hpp"
 #include "tensorflow/graph_text.hpp"
 
 namespace kiln::tensorflow {
@@ -78,13 +79,13 @@ std::string binary_example() {
 TEST(tensorflow_import, binary_form) {
   const std::string bytes = binary_example();
   EXPECT_THAT(numbers(run(bytes, {floats({2}, {5, 6})})[0]), ElementsAre(15, 24));
-  const std::string file = ::testing::TempDir() + "/frozen_graph.pb";
-  std::ofstream(file, std::ios::binary) << bytes;
+  const test::temporary_folder folder;
+  const std::string file = folder.write("frozen_graph.pb", bytes);
   EXPECT_TRUE(is_graph_file(file));
   EXPECT_THAT(numbers(compile(read_model(file).graph, eigen_target()).run(std::vector{floats({2}, {5, 6})})[0]),
               ElementsAre(15, 24));
   EXPECT_FALSE(is_graph_file(KILN_SOURCE_DIR "/examples/models/digits/model.onnx"));
-  EXPECT_THAT(message_of([&] { read_model(::testing::TempDir()); }), HasSubstr("SavedModel"));
+  EXPECT_THAT(message_of([&] { read_model(folder.path()); }), HasSubstr("SavedModel"));
   EXPECT_THAT(message_of([&] { read_model(file + "x"); }), HasSubstr("frozen_graph.pbx"));
 }
 
@@ -187,8 +188,10 @@ TEST(tensorflow_import, few_bytes_ask_for_little) {
 TEST(tensorflow_import, other_files_are_told_apart) {
   using b = binary_graph;
   EXPECT_THAT(fault(binary_example() + b::field(7, "ir")), HasSubstr("field 7 is none of a GraphDef"));
-  const std::string folder = ::testing::TempDir(), file = folder + "/saved_model.pb";
-  std::ofstream(file, std::ios::binary) << b::field(1, std::uint64_t(1)) + b::field(2, b::field(2, binary_example()));
+  const test::temporary_folder temporary;
+  const std::string folder = temporary.path(),
+                    file = temporary.write("saved_model.pb",
+                                           b::field(1, std::uint64_t(1)) + b::field(2, b::field(2, binary_example())));
   EXPECT_FALSE(is_graph_file(file));
   for (const std::string& path : {file, folder}) {
     EXPECT_THAT(message_of([&] { read_any_model(path); }), HasSubstr("SavedModel"));

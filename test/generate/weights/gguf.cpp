@@ -168,7 +168,7 @@ double difference(const language_model& m, const reference& r) {
 TEST(gguf_models, blocks_mean_what_a_plain_dequantization_gives) {
   for (const block_kind& kind : kinds) {
     const gguf_model m = llama_of(kind);
-    const scratch_folder folder;
+    const test::temporary_folder folder;
     const auto model = load_path(folder.write("model.gguf", m.file.file()));
     EXPECT_LT(difference(*model, m.expected), 1e-4) << kind.name;
   }
@@ -176,7 +176,7 @@ TEST(gguf_models, blocks_mean_what_a_plain_dequantization_gives) {
 
 TEST(gguf_models, a_file_is_known_by_its_magic_and_a_folder_by_its_file) {
   const gguf_model m = llama_of(kinds[0], "qwen2");
-  const scratch_folder folder;
+  const test::temporary_folder folder;
   const auto file = folder.write("weights.bin", m.file.file());
   EXPECT_EQ(format_of(file), model_format::gguf);
   EXPECT_LT(difference(*load_path(file), m.expected), 1e-4);
@@ -192,7 +192,7 @@ using kiln::test::message_of;
 
 TEST(gguf_models, of_several_files_one_is_named) {
   const gguf_model m = llama_of(kinds[0]);
-  const scratch_folder folder;
+  const test::temporary_folder folder;
   folder.write("b.gguf", m.file.file()), folder.write("a.gguf", m.file.file());
   const std::string said = message_of([&] { read_config(folder.path()); });
   EXPECT_NE(said.find("expected one file *.gguf, or one of the name model.gguf, found a.gguf, b.gguf"),
@@ -214,7 +214,7 @@ TEST(gguf_models, longrope_by_its_tensor) {
     if (is_named) m.file.text("llama.rope.scaling.type", "longrope");
     m.file.real("llama.rope.scaling.attn_factor", 1.25F);
     m.file.whole("llama.rope.scaling.original_context_length", 32);
-    const scratch_folder folder;
+    const test::temporary_folder folder;
     folder.write("model.gguf", m.file.file());
     folder.write("genai_config.json",
                  R"({"model": {"type": "llama", "context_length": 4096, "decoder": {"filename": "model.gguf"}}})");

@@ -5,6 +5,7 @@
 #include "generate/weights/writers.hpp"
 #include "kiln/backend/eigen/eigen_target.hpp"
 #include "kiln/generate/language_model.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::language::testing {
 
@@ -108,7 +109,7 @@ inline std::shared_ptr<const language_model> load_path(const std::filesystem::pa
   return language_model::load(read_config(at), eigen_target(), o);
 }
 inline std::shared_ptr<const language_model> load_folder(const tiny_model& m) {
-  const scratch_folder folder;
+  const test::temporary_folder folder;
   folder.write("config.json", m.config.dump());
   folder.write("model.safetensors", safetensors_file(m.tensors));
   return load_path(folder.path());

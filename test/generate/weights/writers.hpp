@@ -1,8 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -115,26 +113,6 @@ class gguf_writer {
   }
   std::uint64_t tensors_ = 0, values_ = 0;
   std::string meta_, infos_, data_;
-};
-
-/// A folder for files that goes when the test ends.
-class scratch_folder {
- public:
-  scratch_folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "kiln_weights_XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  scratch_folder(const scratch_folder&) = delete;
-  scratch_folder& operator=(const scratch_folder&) = delete;
-  ~scratch_folder() { std::filesystem::remove_all(path_); }
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-    return path_ / name;
-  }
-
- private:
-  std::filesystem::path path_;
 };
 
 }  // namespace kiln::language::testing

@@ -7,6 +7,7 @@
 
 #include "generate/scripture.hpp"
 #include "generate/tiny_llama.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::language::testing {
 namespace {
@@ -14,9 +15,6 @@ namespace {
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-void write(const fs::path& path, std::string_view bytes) {
-  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-}
 std::string message_of(const std::function<void()>& f) {
   try {
     f();
@@ -27,19 +25,16 @@ std::string message_of(const std::function<void()>& f) {
 }
 
 // A folder with a model that adapters change, and two of them.
-struct adaptable_folder {
-  fs::path path = fs::path(KILN_BINARY_DIR) / "test" / "genai_adapters";
+struct adaptable_folder : test::temporary_folder {
   adaptable_folder() {
-    fs::create_directories(path);
-    write(path / "model.onnx", tiny_llama::file());
-    write(path / "genai_config.json", R"({"model": {"type": "llama", "context_length": 64, "eos_token_id": 0}})");
+    write("model.onnx", tiny_llama::file());
+    write("genai_config.json", R"({"model": {"type": "llama", "context_length": 64, "eos_token_id": 0}})");
     for (const auto& [name, rank, seed] : {std::tuple("a.onnx_adapter", 2, 1u), {"b.onnx_adapter", 4, 9u}}) {
       const auto bytes = adapter_bytes(tiny_llama::update(rank, seed));
-      write(path / name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      write(name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     }
   }
-  ~adaptable_folder() { fs::remove_all(path); }
-  std::string file(const char* name) const { return (path / name).string(); }
+  std::string file(const char* name) const { return *this / name; }
 };
 
 const tokens prompt{3, 1, 4, 1, 5, 9, 2, 6};
@@ -71,7 +66,7 @@ tokens merged_model(std::int64_t rank, unsigned seed) {
 
 TEST(genai_adapters, each_generator_has_its_own) {
   const adaptable_folder folder;
-  auto model = OgaModel::Create(folder.path.c_str());
+  auto model = OgaModel::Create(folder.path().c_str());
   auto adapters = OgaAdapters::Create(*model);
   adapters->LoadAdapter(folder.file("a.onnx_adapter").c_str(), "a");
   adapters->LoadAdapter(folder.file("b.onnx_adapter").c_str(), "b");
@@ -91,7 +86,7 @@ TEST(genai_adapters, each_generator_has_its_own) {
 
 TEST(genai_adapters, are_let_go_with_their_generators) {
   const adaptable_folder folder;
-  const auto model = OgaModel::Create(folder.path.c_str());
+  const auto model = OgaModel::Create(folder.path().c_str());
   const auto adapters = OgaAdapters::Create(*model);
   adapters->LoadAdapter(folder.file("a.onnx_adapter").c_str(), "a");
   started(*model, adapters.get(), "a").reset();
@@ -101,7 +96,7 @@ TEST(genai_adapters, are_let_go_with_their_generators) {
 
 TEST(genai_adapters, inputs_may_be_given_one_by_one) {
   const adaptable_folder folder;
-  const auto model = OgaModel::Create(folder.path.c_str());
+  const auto model = OgaModel::Create(folder.path().c_str());
   const auto adapters = OgaAdapters::Create(*model);
   adapters->LoadAdapter(folder.file("a.onnx_adapter").c_str(), "a");
   const auto whole = started(*model, adapters.get(), "a"), single = started(*model), named = started(*model);
@@ -129,7 +124,7 @@ TEST(genai_adapters, inputs_may_be_given_one_by_one) {
 // Inputs that are given again replace those of before, however often; the others stay.
 TEST(genai_adapters, inputs_are_replaced) {
   const adaptable_folder folder;
-  const auto model = OgaModel::Create(folder.path.c_str());
+  const auto model = OgaModel::Create(folder.path().c_str());
   const auto own = started(*model), wanted = started(*model);
   const auto give = [](OgaGenerator& to, const adapter& from) {
     for (const auto& [name, value] : from.parameters) {
@@ -153,9 +148,8 @@ TEST(genai_adapters, inputs_are_replaced) {
 // A request whose guide finds no token of the vocabulary fails alone, and says so once.
 TEST(genai_engine, a_request_that_fails_leaves_the_others) {
   const adaptable_folder folder;
-  write(folder.path / "tokenizer.json",
-        R"({"model": {"type": "BPE", "vocab": {"e": 0, "a": 1, "b": 2}, "merges": []}})");
-  const auto model = OgaModel::Create(folder.path.c_str());
+  folder.write("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"e": 0, "a": 1, "b": 2}, "merges": []}})");
+  const auto model = OgaModel::Create(folder.path().c_str());
   const auto request = [&](const char* pattern) {
     const auto params = OgaGeneratorParams::Create(*model);
     params->SetSearchOption("max_length", 20);

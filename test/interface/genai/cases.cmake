@@ -17,7 +17,7 @@ kiln_test_settings(test_genai)
 target_link_libraries(test_genai PRIVATE kiln::genai Threads::Threads)
 target_precompile_headers(test_genai REUSE_FROM test_precompiled)
 set_target_properties(test_genai PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
-gtest_discover_tests(test_genai TEST_PREFIX "interface_genai." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+gtest_discover_tests(test_genai TEST_PREFIX "interface_genai." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 300
                      WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTIES LABELS interface_genai TIMEOUT 300)
 
 # Models that the tests write with kiln: it is in the program and in the library.

@@ -7,6 +7,7 @@
 #include "kiln/interface/migraphx/save.hpp"
 #include "kiln/interface/named_target.hpp"
 #include "kiln/runtime/saved_program.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::migraphx {
 
@@ -41,7 +42,8 @@ TEST(changes, handles_of_a_rebuilt_module_are_stale) {
 }
 
 TEST(changes, a_compiled_program_stays_as_it_is) {
-  const std::string file = KILN_BINARY_DIR "/test/migraphx_changed.mxr";
+  const kiln::test::temporary_folder folder;
+  const std::string file = folder / "changed.mxr";
   for (const bool in_main : {true, false}) {
     negation n;
     module& other = n.p.create_module("other");

@@ -8,6 +8,7 @@
 #include "kiln/interface/migraphx/save.hpp"
 #include "kiln/interface/migraphx/tensorflow.hpp"
 #include "onnx/model_writer.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::migraphx {
 
@@ -248,7 +249,8 @@ TEST(program, of_a_model_has_the_extents_that_it_is_given) {
 }
 
 TEST(program, is_saved_and_loaded) {
-  const std::string file = KILN_BINARY_DIR "/test/migraphx_saved.mxr";
+  const kiln::test::temporary_folder folder;
+  const std::string file = folder / "saved.mxr";
   for (const bool compiled : {false, true}) {
     program p = line(three);
     if (compiled) p.compile(target("cpu"));

@@ -9,6 +9,7 @@
 #include "kiln/onnx/tensor.hpp"
 #include "kiln/quantize/quantizer.hpp"
 #include "kiln/quantize/table.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::migraphx {
 
@@ -101,7 +102,8 @@ argument rows(program& p, const parameter_map& scans) {
 // Acceptance check C-7: the table that calibration of the model writes, in each form.
 TEST(program, a_table_gives_the_bits_that_calibration_data_gives) {
   const eigen_target on;
-  const std::string table = testing::TempDir() + "migraphx_table";
+  const kiln::test::temporary_folder folder;
+  const std::string table = folder / "table";
   const kiln::argument scans = onnx::read_tensor(digits + "calibration.pb").value;
   const parameter_map data{{"image", argument(scans)}};
   onnx::import_options as_parsed;

@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "interface/migraphx/help.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::migraphx {
 
@@ -105,7 +106,8 @@ TEST(argument, borrows_memory_that_is_there) {
 }
 
 TEST(argument, is_read_from_files_of_arguments_alone) {
-  const std::string file = KILN_BINARY_DIR "/test/migraphx_argument.msgpack";
+  const kiln::test::temporary_folder folder;
+  const std::string file = folder / "argument.msgpack";
   const argument inner = argument::tuple({floats({1}, {1}), integers({2}, {2, 3})});
   save_argument(argument::tuple({inner, inner}), file);
   EXPECT_TRUE(load_argument(file) == argument::tuple({inner, inner}));

@@ -9,6 +9,7 @@
 
 #include "inference.grpc.pb.h"
 #include "onnx/model_writer.hpp"
+#include "support/temporary_folder.hpp"
 
 // The Open Inference Protocol over gRPC, by gRPC's own client.
 namespace kiln::serve {
@@ -20,16 +21,16 @@ using testing::HasSubstr;
 class serve_grpc : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    file_ = std::filesystem::temp_directory_path() / ("kiln_grpc_" + std::to_string(::getpid()) + ".onnx");
+    const test::temporary_folder folder;
     test::graph_parts g;
     for (const auto& [name, type] : {std::pair("i8", 3), std::pair("u8", 2), std::pair("bool", 9)}) {
       g.inputs.push_back(test::value_info(name, type, {2}));
       g.nodes.push_back(test::node("Identity", {name}, {std::string(name) + "_out"}));
       g.outputs.push_back(test::value_info(std::string(name) + "_out", type, {2}));
     }
-    std::ofstream(file_, std::ios::binary) << test::model(test::graph(g)).str();
+    const std::filesystem::path file = folder.write("types.onnx", test::model(test::graph(g)).str());
     service_options o;
-    o.models.models = {"digits=" KILN_SOURCE_DIR "/examples/models/digits/model.onnx", "types=" + file_.string()};
+    o.models.models = {"digits=" KILN_SOURCE_DIR "/examples/models/digits/model.onnx", "types=" + file.string()};
     o.api_keys = {"k"};
     o.log = [](std::string_view line) { lines_ += std::string(line) + "\n"; };
     of_ = std::make_unique<service>(o);
@@ -41,7 +42,6 @@ class serve_grpc : public testing::Test {
     stub_.reset();
     host_.reset();
     of_.reset();
-    std::filesystem::remove(file_);
   }
   static inference::ModelInferRequest request(std::int64_t rows) {
     inference::ModelInferRequest r;
@@ -70,7 +70,6 @@ class serve_grpc : public testing::Test {
   static inline std::unique_ptr<service> of_;
   static inline std::unique_ptr<grpc_host> host_;
   static inline std::unique_ptr<GRPCInferenceService::Stub> stub_;
-  static inline std::filesystem::path file_;
   static inline std::string lines_;
 };
 

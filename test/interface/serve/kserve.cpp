@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "onnx/model_writer.hpp"
+#include "support/temporary_folder.hpp"
 
 // The Open Inference Protocol, without a socket.
 namespace kiln::serve {
@@ -23,8 +24,7 @@ const std::string digits = KILN_SOURCE_DIR "/examples/models/digits/model.onnx";
 class serve_kserve : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = fs::temp_directory_path() / ("kiln_kserve_" + std::to_string(::getpid()));
-    fs::create_directories(folder_);
+    const test::temporary_folder folder;
     // identities of several types
     test::graph_parts g;
     const std::vector<std::pair<std::string, int>> types{{"i64", 7}, {"u64", 13}, {"u8", 2}, {"bool", 9}, {"f16", 10}};
@@ -33,25 +33,22 @@ class serve_kserve : public testing::Test {
       g.nodes.push_back(test::node("Identity", {name}, {name + "_out"}));
       g.outputs.push_back(test::value_info(name + "_out", type, {"n", 2}));
     }
-    std::ofstream(folder_ / "types.onnx", std::ios::binary) << test::model(test::graph(g)).str();
+    const fs::path types_file = folder.write("types.onnx", test::model(test::graph(g)).str());
     // a row's places in a table, of which the last one is no number of JSON
     test::graph_parts l;
     l.inputs = {test::value_info("at", 7, {"n", 2})};
     l.initializers = {test::floats("table", {3}, {5, 7, std::numeric_limits<float>::infinity()})};
     l.nodes = {test::node("Gather", {"table", "at"}, {"found"})};
     l.outputs = {test::value_info("found", 1, {"n", 2})};
-    std::ofstream(folder_ / "lookup.onnx", std::ios::binary) << test::model(test::graph(l)).str();
+    const fs::path lookup_file = folder.write("lookup.onnx", test::model(test::graph(l)).str());
     model_options o;
-    o.models = {"digits=" + digits, (folder_ / "types.onnx").string(), (folder_ / "lookup.onnx").string()};
+    o.models = {"digits=" + digits, types_file.string(), lookup_file.string()};
     o.compile.threads = 2;
     alone_ = load_models(o);
     o.batching = {64, std::chrono::milliseconds(20)};
     joined_ = load_models(o);
   }
-  static void TearDownTestSuite() {
-    alone_.reset(), joined_.reset();
-    fs::remove_all(folder_);
-  }
+  static void TearDownTestSuite() { alone_.reset(), joined_.reset(); }
   static http_reply ask(const std::string& path, const std::string& body = {}, const model_set& of = *alone_,
                         std::size_t json_bytes = 0) {
     http_request r{body.empty() ? "GET" : "POST", "/v2" + path};
@@ -93,7 +90,6 @@ class serve_kserve : public testing::Test {
     const auto out = exe.run(in);
     return {out[0].as<float>().begin(), out[0].as<float>().end()};
   }
-  static inline fs::path folder_;
   static inline std::shared_ptr<const model_set> alone_, joined_;
 };
 

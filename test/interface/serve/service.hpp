@@ -12,6 +12,7 @@
 #include "kiln/interface/language_session.hpp"
 #include "kiln/interface/serve/service.hpp"
 #include "kiln/text/token_stream.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::serve {
 namespace fs = std::filesystem;
@@ -26,13 +27,12 @@ inline const fs::path scripture = KILN_SOURCE_DIR "/examples/models/scripture";
 class serve_service : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = fs::temp_directory_path() / ("kiln_serve_" + std::to_string(::getpid()));
-    fs::create_directories(folder_ / "chatty");
+    folder_.emplace();
+    folder_->write("chatty/chat_template.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
     for (const char* name : {"genai_config.json", "model.onnx", "tokenizer.json"})
-      fs::copy_file(scripture / name, folder_ / "chatty" / name, fs::copy_options::overwrite_existing);
-    std::ofstream(folder_ / "chatty/chat_template.jinja") << "{% for m in messages %}{{ m.content }}{% endfor %}";
+      fs::copy_file(scripture / name, *folder_ / "chatty" / name);
     service_options o;
-    o.models.models = {scripture.string(), (folder_ / "chatty").string()};
+    o.models.models = {scripture.string(), (*folder_ / "chatty").string()};
     o.models.compile.threads = 2;
     o.models.most_waiting = 40;
     o.log = [](std::string_view line) {
@@ -43,7 +43,7 @@ class serve_service : public testing::Test {
   }
   static void TearDownTestSuite() {
     own_.reset();
-    fs::remove_all(folder_);
+    folder_.reset();
   }
   static http_reply ask(const std::string& path, const json& body = nullptr, std::function<bool()> is_gone = {}) {
     return own_->answer(
@@ -102,7 +102,7 @@ class serve_service : public testing::Test {
     return out + text.finish();
   }
   static inline std::unique_ptr<service> own_;
-  static inline fs::path folder_;
+  static inline std::optional<test::temporary_folder> folder_;
   static inline std::mutex mutex_;
   static inline std::vector<json> lines_;
 };

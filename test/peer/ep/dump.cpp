@@ -13,8 +13,7 @@ class ep_dump : public ep_test {
   void SetUp() override {
     before_ = std::filesystem::current_path();
     ep_test::SetUp();
-    const char* const own = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::current_path(folder_ = ep_folder("ep_dump_" + std::string(own)));
+    std::filesystem::current_path(folder_);
   }
   void TearDown() override { std::filesystem::current_path(before_); }
   std::vector<std::string> files() const {
@@ -24,7 +23,7 @@ class ep_dump : public ep_test {
     std::sort(out.begin(), out.end());
     return out;
   }
-  std::filesystem::path folder_;
+  test::temporary_folder folder_;
 
  private:
   std::filesystem::path before_;

@@ -8,6 +8,7 @@
 #include "peer/one_node.hpp"
 #include "peer/plugin.hpp"
 #include "runtime/compare.hpp"
+#include "support/temporary_folder.hpp"
 
 /// The stock ONNX Runtime with the plugin, and what the plugin says in its log: one for the whole process, since ONNX
 /// Runtime has one log.
@@ -89,14 +90,6 @@ inline std::map<std::string, argument> ep_rows(std::int64_t n, unsigned seed = 3
 inline std::vector<float> floats_of(const plugin_session& s, const std::map<std::string, argument>& given) {
   const auto found = s.run(given).front().to<float>();
   return {found.begin(), found.end()};
-}
-
-/// A fresh folder.
-inline std::filesystem::path ep_folder(const std::string& name) {
-  const std::filesystem::path out = std::filesystem::path(::testing::TempDir()) / name;
-  std::filesystem::remove_all(out);
-  std::filesystem::create_directories(out);
-  return out;
 }
 
 inline std::string file_bytes(const std::filesystem::path& path) {

@@ -156,8 +156,8 @@ TEST_F(ep_options, batches_are_compiled_ahead_and_others_run_too) {
 }
 
 TEST_F(ep_options, programs_of_a_cache_are_told_apart_by_what_they_are) {
-  const auto folder = ep_folder("ep_cache_swapped");
-  const text_pairs cached{{"cache_dir", folder.string()}};
+  const test::temporary_folder folder;
+  const text_pairs cached{{"cache_dir", folder.path().string()}};
   const message a = ep_dense(), b = ep_dense(.5f);
   const logged_session first(a, cached);
   const auto of_a = std::filesystem::directory_iterator(folder)->path();
@@ -178,8 +178,8 @@ TEST_F(ep_options, programs_of_a_cache_are_told_apart_by_what_they_are) {
 }
 
 TEST_F(ep_options, a_cache_is_read_left_alone_or_written_anew) {
-  const auto folder = ep_folder("ep_cache");
-  const text_pairs cached{{"migraphx_model_cache_dir", folder.string()}};
+  const test::temporary_folder folder;
+  const text_pairs cached{{"migraphx_model_cache_dir", folder.path().string()}};
   const auto with = [&](const char* name) {
     text_pairs out = cached;
     out.emplace_back(name, "1");
@@ -190,7 +190,7 @@ TEST_F(ep_options, a_cache_is_read_left_alone_or_written_anew) {
   const logged_session first(ep_dense(), cached);
   EXPECT_THAT(first.log, HasSubstr(": compiled in "));
   const logged_session second(ep_dense(), cached);
-  EXPECT_THAT(second.log, AllOf(HasSubstr(": loaded from " + folder.string()), HasSubstr(": partitioned in "),
+  EXPECT_THAT(second.log, AllOf(HasSubstr(": loaded from " + folder.path().string()), HasSubstr(": partitioned in "),
                                 HasSubstr(": read and hashed in ")));
   EXPECT_EQ(floats_of(*second.of, ep_rows(5)), floats_of(*first.of, ep_rows(5)));
   const logged_session forced(ep_dense(), with("force_recompile"));
@@ -206,8 +206,8 @@ TEST_F(ep_options, a_cache_is_read_left_alone_or_written_anew) {
 }
 
 TEST_F(ep_options, a_cache_keeps_to_its_limit) {
-  const auto folder = ep_folder("ep_cache_limit");
-  const plugin_session own(ep_host(), wide().bytes(), {{"cache_dir", folder.string()}, {"cache_limit", "0"}});
+  const test::temporary_folder folder;
+  const plugin_session own(ep_host(), wide().bytes(), {{"cache_dir", folder.path().string()}, {"cache_limit", "0"}});
   EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 
@@ -235,7 +235,7 @@ TEST_F(ep_options, an_architecture_is_noted_and_what_kiln_does_not_do_refused) {
 }
 
 TEST_F(ep_options, maximum_times_kernels_and_keeps_the_times) {
-  const auto folder = ep_folder("ep_tuned");
+  const test::temporary_folder folder;
   const message fixed = test::model(test::graph({{node("MatMul", {"x", "w"}, {"y"})},
                                                  {test::floats("w", {256, 256}, std::vector<float>(65536, .01f))},
                                                  {test::value_info("x", f32, {16, 256})},

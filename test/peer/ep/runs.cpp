@@ -34,7 +34,7 @@ TEST_F(ep_threads, get_the_same_of_programs_for_single_batches) { share_a_sessio
 using ep_profile = ep_test;
 
 TEST_F(ep_profile, kernels_stand_in_the_trace_inside_their_node) {
-  const auto folder = ep_folder("ep_profile");
+  const test::temporary_folder folder;
   {
     const plugin_session own(ep_host(), ep_dense().bytes(), {}, {{"profile", (folder / "trace").string()}});
     for (int i = 0; i < 3; ++i) own.run(ep_rows(5));

@@ -46,7 +46,8 @@ std::size_t count(const std::string& text, const std::string& part) {
 }
 
 TEST_F(ep_save_load, a_second_start_compiles_none_of_three_partitions) {
-  const auto file = ep_folder("ep_save") / "m.mxr";
+  const test::temporary_folder folder;
+  const auto file = folder / "m.mxr";
   const logged_session first(three_parts(), saving(file));
   EXPECT_EQ(count(first.log, ": compiled in "), 3u);
   ASSERT_TRUE(std::filesystem::exists(file));
@@ -111,7 +112,8 @@ process_result in_a_process(const std::filesystem::path& file, bool loads) {
 
 TEST_F(ep_save_load, a_second_process_compiles_nothing_and_takes_less_time) {
   if (const char* const file_of_process = std::getenv(process_file)) return make_a_session(file_of_process);
-  const auto file = ep_folder("ep_process") / "m.mxr";
+  const test::temporary_folder folder;
+  const auto file = folder / "m.mxr";
   process_result first = in_a_process(file, false), second = in_a_process(file, true);
   EXPECT_THAT(first.log, HasSubstr(": compiled in "));
   EXPECT_THAT(second.log, AllOf(HasSubstr(": loaded from " + file.string()), Not(HasSubstr("compiled"))));
@@ -125,7 +127,8 @@ TEST_F(ep_save_load, a_second_process_compiles_nothing_and_takes_less_time) {
 }
 
 TEST_F(ep_save_load, programs_that_runs_ask_for_are_saved_too) {
-  const auto file = ep_folder("ep_later") / "m.mxr";
+  const test::temporary_folder folder;
+  const auto file = folder / "m.mxr";
   text_pairs lazy{{"compile_batches", "3"}, {"precompile_at_load", "0"}};
   const auto with = [&](const text_pairs& more) {
     text_pairs out = lazy;
@@ -147,7 +150,8 @@ TEST_F(ep_save_load, programs_that_runs_ask_for_are_saved_too) {
 }
 
 TEST_F(ep_save_load, another_model_or_option_is_compiled_with_the_reason) {
-  const auto file = ep_folder("ep_other") / "m.mxr";
+  const test::temporary_folder folder;
+  const auto file = folder / "m.mxr";
   { const logged_session first(three_parts(), saving(file)); }
   const auto expect_compiled = [&](const message& model, text_pairs more, const std::string& reason) {
     for (const auto& [name, value] : loading(file)) more.emplace_back(name, value);
@@ -166,7 +170,8 @@ TEST_F(ep_save_load, another_model_or_option_is_compiled_with_the_reason) {
 }
 
 TEST_F(ep_save_load, a_file_that_is_damaged_or_something_else_is_compiled) {
-  const auto file = ep_folder("ep_damaged") / "m.mxr";
+  const test::temporary_folder folder;
+  const auto file = folder / "m.mxr";
   const logged_session first(three_parts(), saving(file));
   const std::string whole = file_bytes(file);
   const auto expect_compiled = [&](const std::string& bytes) {
@@ -197,7 +202,7 @@ TEST_F(ep_save_load, a_file_that_is_damaged_or_something_else_is_compiled) {
 }
 
 TEST_F(ep_save_load, a_file_that_is_not_there_is_no_fault) {
-  const auto folder = ep_folder("ep_missing");
+  const test::temporary_folder folder;
   const logged_session made(three_parts(), loading(folder / "none.mxr"));
   EXPECT_THAT(made.log, HasSubstr("is not there yet"));
   EXPECT_EQ(count(made.log, ": compiled in "), 3u);
@@ -206,7 +211,7 @@ TEST_F(ep_save_load, a_file_that_is_not_there_is_no_fault) {
 
 TEST_F(ep_save_load, the_path_is_the_original_s_where_none_is_given) {
   const auto here = std::filesystem::current_path();
-  const auto folder = ep_folder("ep_default");
+  const test::temporary_folder folder;
   std::filesystem::current_path(folder);
   { const logged_session made(three_parts(), {{"migraphx_save_compiled_model", "1"}}); }
   const variable set("ORT_MIGRAPHX_LOAD_COMPILED_MODEL", "1");
@@ -217,7 +222,8 @@ TEST_F(ep_save_load, the_path_is_the_original_s_where_none_is_given) {
 }
 
 TEST_F(ep_save_load, force_recompile_writes_it_anew) {
-  const auto file = ep_folder("ep_force") / "m.mxr";
+  const test::temporary_folder folder;
+  const auto file = folder / "m.mxr";
   { const logged_session first(three_parts(), saving(file)); }
   text_pairs both = saving(file);
   for (const auto& o : loading(file)) both.push_back(o);

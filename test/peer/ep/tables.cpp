@@ -27,7 +27,7 @@ text_pairs int8_by(const std::filesystem::path& table, const char* native) {
 TEST_F(ep_tables, every_form_gives_the_same_with_either_flag) {
   const message model = ep_dense();
   const quantize::ranges ranges = ranges_of(model);
-  const auto folder = ep_folder("ep_tables");
+  const test::temporary_folder folder;
   const plugin_session whole(ep_host(), model.bytes());
   std::vector<float> first;
   for (const quantize::table_form form : quantize::table_forms) {
@@ -53,7 +53,7 @@ TEST_F(ep_tables, every_form_gives_the_same_with_either_flag) {
 TEST_F(ep_tables, a_range_counts_by_its_greater_end) {
   const message model = ep_dense();
   const quantize::ranges ranges = ranges_of(model);
-  const auto folder = ep_folder("ep_ends");
+  const test::temporary_folder folder;
   std::string one_sided = "{\"CLS\":\"TensorsData\",\"data\":{", both = one_sided;
   const char* comma = "";
   for (const auto& [name, r] : ranges) {
@@ -75,7 +75,7 @@ TEST_F(ep_tables, a_range_counts_by_its_greater_end) {
 }
 
 TEST_F(ep_tables, missing_empty_and_foreign_tables_are_errors) {
-  const auto folder = ep_folder("ep_no_table");
+  const test::temporary_folder folder;
   EXPECT_THAT(ep_fault(ep_dense(), int8_by(folder / "none.json", "0")), HasSubstr("none.json"));
   std::ofstream(folder / "empty.json");
   EXPECT_THAT(ep_fault(ep_dense(), int8_by(folder / "empty.json", "0")), HasSubstr("empty.json"));
@@ -87,7 +87,8 @@ using ep_environment = ep_test;
 
 TEST_F(ep_environment, a_table_given_by_the_environment_alone_is_in_force) {
   const message model = ep_dense();
-  const auto file = ep_folder("ep_by_environment") / "t.json";
+  const test::temporary_folder temporary;
+  const auto file = temporary / "t.json";
   quantize::write_table(file, ranges_of(model), quantize::table_form::json);
   const plugin_session by_options(ep_host(), model.bytes(), int8_by(file, "0"));
   const variable on("ORT_MIGRAPHX_INT8_ENABLE", "1"), name("ORT_MIGRAPHX_INT8_CALIBRATION_TABLE_NAME", "t.json"),

@@ -47,7 +47,7 @@ try {
   for (const domain of ['Log', 'Runtime', 'Page']) await call(domain + '.enable', {}, sessionId);
   const value = async (expression) => (await call('Runtime.evaluate', { expression, returnByValue: true }, sessionId)).result.value;
   const until = async (expression, what) => {
-    for (let k = 0; k < 200; ++k) {
+    for (let k = 0; k < 2000; ++k) {
       if (await value(expression)) return;
       await new Promise((done) => setTimeout(done, 25));
     }

@@ -58,7 +58,7 @@ export function genaiRun(program, folder, prompt, tokens, promptTokens) {
 }
 
 // Sends bytes as they are; what came back when the server closed the connection, or after so many ms.
-export function raw(url, bytes, ms = 3000) {
+export function raw(url, bytes, ms = 30000) {
   const { hostname, port } = new URL(url);
   return new Promise((done) => {
     let out = '';

@@ -19,6 +19,6 @@ foreach(name IN ITEMS snippets templates mutations npm)
   file(MAKE_DIRECTORY ${folder})
   add_test(NAME text.jinja.${name} COMMAND ${KILN_SYSTEM_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/${name}.py
                                            $<TARGET_FILE:render_cases> ${folder})
-  set_tests_properties(text.jinja.${name} PROPERTIES LABELS text_jinja TIMEOUT 200)
+  set_tests_properties(text.jinja.${name} PROPERTIES LABELS text_jinja TIMEOUT 600)
 endforeach()
 set_tests_properties(text.jinja.npm PROPERTIES LABELS peer SKIP_RETURN_CODE 77 FIXTURES_REQUIRED peer)

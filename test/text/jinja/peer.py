@@ -58,7 +58,7 @@ def by_jinja(case, env):
 def by_kiln(program, cases, folder):
     file = Path(folder) / "cases.json"
     file.write_text(json.dumps(cases))
-    done = subprocess.run([program, str(file)], capture_output=True, text=True, timeout=200)
+    done = subprocess.run([program, str(file)], capture_output=True, text=True, timeout=600)
     if done.returncode != 0:
         sys.exit(f"render_cases ended with {done.returncode}: {done.stderr[-500:]}")
     return json.loads(done.stdout)

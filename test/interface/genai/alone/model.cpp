@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "client.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::genai::testing {
 namespace {
@@ -12,13 +13,12 @@ namespace fs = std::filesystem;
 
 // The trained model's folder without its model: with configuration and tokenizer.
 struct bare_folder {
-  fs::path path = fs::path(KILN_BINARY_DIR) / "test" / "genai_folder";
+  test::temporary_folder temporary;
+  fs::path path = temporary.path();
   bare_folder() {
-    fs::create_directories(path);
     for (const char* file : {"genai_config.json", "tokenizer.json"})
-      fs::copy_file(fs::path(folder) / file, path / file, fs::copy_options::overwrite_existing);
+      fs::copy_file(fs::path(folder) / file, path / file);
   }
-  ~bare_folder() { fs::remove_all(path); }
 };
 
 TEST(model, says_what_it_is) {
@@ -231,8 +231,8 @@ TEST(messages, go_where_they_are_asked_to) {
   const std::string wanted =
       "append_next_tokens: " + prompt + "\ngenerate_next_token: " + std::to_string(g.all[g.prompt_ids.size()]) + "\n";
   EXPECT_EQ(run(), wanted);
-  const std::string file = KILN_BINARY_DIR "/test/genai_log.txt";
-  fs::remove(file);
+  const test::temporary_folder temporary;
+  const std::string file = temporary / "log.txt";
   Oga::SetLogString("filename", file.c_str());
   EXPECT_EQ(run(), "");
   Oga::SetLogString("filename", "");
