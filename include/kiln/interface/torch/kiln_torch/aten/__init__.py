@@ -1,0 +1,8 @@
+"""PyTorch's operators in kiln's ops: one file for each family, which register themselves in the table."""
+
+from __future__ import annotations
+
+from . import linear, nn, pointwise, reduce, shape
+from .table import Entry, lowers, name_of, table
+
+__all__ = ["Entry", "linear", "lowers", "name_of", "nn", "pointwise", "reduce", "shape", "table"]
