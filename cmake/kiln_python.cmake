@@ -76,6 +76,14 @@ kiln_generate_units(python_units interface/python)
 kiln_python_module(kiln_python _kiln ${KILN_PYTHON_FOLDER}/kiln ${PROJECT_SOURCE_DIR}/include/kiln/interface/python/kiln
                    ${python_units})
 
+# kiln.torch: plain Python over the module, which imports torch where a program asks for it
+kiln_python_sources(torch_sources ${KILN_PYTHON_FOLDER}/kiln/torch
+                    ${PROJECT_SOURCE_DIR}/include/kiln/interface/torch/kiln_torch)
+add_custom_target(kiln_python_torch ALL DEPENDS ${torch_sources})
+add_dependencies(kiln_python_package kiln_python_torch)
+install(DIRECTORY ${KILN_PYTHON_FOLDER}/kiln/torch DESTINATION kiln COMPONENT python EXCLUDE_FROM_ALL
+        FILES_MATCHING PATTERN "*.py")
+
 # kiln._genai is a module of its own beside it: who imports kiln alone loads no ICU.
 if(TARGET kiln::generate)
   kiln_generate_units(genai_units interface/python_genai)

@@ -223,7 +223,8 @@ def _input(c: Lowering, name: str, inputs: list[str]) -> Any:
     if dtype is None:
         c.refuse(f"an input has the dtype {made.dtype}")
     inputs.append(name)
-    return c.builder.input(name, dtype, [dim_of(d) for d in made.shape])
+    # a graph of runs with several batches says the extents itself
+    return c.builder.input(name, dtype, c.node.meta.get("dims") or [dim_of(d) for d in made.shape])
 
 
 def _attribute(c: Lowering, graph_module: GraphModule) -> _kiln.Value:
