@@ -62,6 +62,10 @@ class Lowering:
         """The operator's overload, such as `aten::add.Tensor`."""
         return name_of(self.node.target)
 
+    def reads(self, index: int) -> bool:
+        """Whether a result is read: one that is not may be None."""
+        return index in results_read(self.node)
+
     def shape(self, extents: Sequence[Any]) -> list[Any]:
         """Extents as an op's attribute."""
         return [e if isinstance(e, _kiln.Dim) else operator.index(e) for e in extents]
@@ -184,7 +188,15 @@ def supports(node: Node) -> str | None:
                 return f"a tensor has the dtype {x.dtype}"
         elif isinstance(x, complex):
             return "a number is complex"
+    if entry.makes is not None and any(i >= entry.makes for i in results_read(node)):
+        return f"a result beyond the first {entry.makes} is read"
     return entry.check(*args, **kwargs) if entry.check else None
+
+
+def results_read(node: Node) -> set[int]:
+    """Which results of a node with several are read."""
+    parts = (user for user in node.users if user.target is operator.getitem and user.users)
+    return {int(part.args[1]) for part in parts}  # type: ignore[arg-type]
 
 
 def lower(graph_module: GraphModule, *, names: Mapping[str, str] | None = None) -> Lowered:
@@ -207,7 +219,8 @@ def lower(graph_module: GraphModule, *, names: Mapping[str, str] | None = None) 
             for i, x in enumerate(tree_flatten(torch.fx.node.map_arg(node.args[0], held.__getitem__))[0]):
                 outputs.append(_output(c, x, f"output_{i}"))
         elif node.op == "call_function":
-            held[node] = _call(c, held)
+            if node.users:
+                held[node] = _call(c, held)
         else:
             c.refuse(f"{node.op} is none of PyTorch's operators")
     return Lowered(c.builder.finish(), tuple(inputs), tuple(outputs))

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from . import linear, nn, pointwise, reduce, shape
+from . import activation, compare, create, linear, nn, pointwise, reduce, shape
 from .table import Entry, lowers, name_of, table
 
-__all__ = ["Entry", "linear", "lowers", "name_of", "nn", "pointwise", "reduce", "shape", "table"]
+__all__ = [
+    "Entry",
+    "activation",
+    "compare",
+    "create",
+    "linear",
+    "lowers",
+    "name_of",
+    "nn",
+    "pointwise",
+    "reduce",
+    "shape",
+    "table",
+]

@@ -10,16 +10,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 class Entry(NamedTuple):
     """A lowering, and the reason for which it can't take some arguments: `check` gets the lowering's own arguments with
-    tensors that have no data, and gives None or the reason."""
+    tensors that have no data, and gives None or the reason. `makes` is how many of the results it makes, the first ones;
+    None for all."""
 
     lower: Callable[..., Any]
     check: Optional[Callable[..., Optional[str]]]
+    makes: Optional[int]
 
 
 table: dict[str, Entry] = {}
 
 
-def lowers(*names: str, check: Callable[..., Optional[str]] | None = None) -> Callable[[F], F]:
+def lowers(
+    *names: str, check: Callable[..., Optional[str]] | None = None, makes: int | None = None
+) -> Callable[[F], F]:
     """Registers a lowering by overload: `add.Tensor` is `aten::add.Tensor`, `relu` its default overload, and a name
     with `::` is of another namespace."""
 
@@ -28,7 +32,7 @@ def lowers(*names: str, check: Callable[..., Optional[str]] | None = None) -> Ca
             key = name if "::" in name else "aten::" + name
             if key in table:
                 raise ValueError(f"{key} is lowered twice")
-            table[key] = Entry(function, check)
+            table[key] = Entry(function, check, makes)
         return function
 
     return register
