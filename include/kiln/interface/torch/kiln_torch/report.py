@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -53,7 +54,8 @@ def report_of(partition: Partition, error: float | None, dynamic_batch: bool, re
     parts = tuple(PartReport("kiln" if p.compiled else "torch", dict(p.operators())) for p in partition.parts)
     reasons: dict[str, str] = {}
     for node, why in partition.reasons.items():
-        reasons.setdefault(text_of(node), why)
+        if node.target is not operator.getitem:
+            reasons.setdefault(text_of(node), why)
     return Report(parts, reasons, error, dynamic_batch, tuple(remarks))
 
 

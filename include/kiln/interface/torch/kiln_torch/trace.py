@@ -30,6 +30,15 @@ _MOST_FOLDED = 1 << 20
 _KEPT = ("fake_quantize", "quantize", "dequantize")
 
 
+# What fills a tensor of the shape of another one or of a given one; None: with an argument.
+_FILLS = {"new_zeros": 0, "new_ones": 1, "zeros_like": 0, "ones_like": 1, "new_full": None, "full_like": None}
+
+
+def _fill_value(func: Any, args: Any, kwargs: Any) -> Any:
+    at = next(i for i, a in enumerate(func._schema.arguments) if a.name == "fill_value")
+    return args[at] if at < len(args) else kwargs["fill_value"]
+
+
 class TraceError(_kiln.ArgumentError):
     """A module whose run is no graph of operators: it reads numbers out of tensors, or makes what is no tensor."""
 
@@ -105,6 +114,9 @@ class _Recorder(TorchDispatchMode):
         results = [x for x in tree_flatten(made)[0] if isinstance(x, torch.Tensor)]
         if not results or self._folds(func, name, tensors, results):
             return
+        if name in _FILLS and isinstance(made, torch.Tensor):  # of a tensor it asks the shape and dtype alone
+            value = _FILLS[name] if _FILLS[name] is not None else _fill_value(func, args, kwargs)
+            func, args, kwargs = torch.ops.aten.full.default, (list(made.shape), value), {"dtype": made.dtype}
         node = self.graph.call_function(func, *tree_map(self.node_of, (tuple(args), dict(kwargs))))
         node.meta["val"] = tree_map(shape_only, made)
         if isinstance(made, torch.Tensor):
