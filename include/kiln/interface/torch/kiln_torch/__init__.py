@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from .compiling import Maker
 from .lower import LoweringError
 from .module import CompiledModule
 from .report import AccuracyError, PartReport, Report
+from .script import load_script
 from .trace import TraceError
 
 __all__ = ["AccuracyError", "CompiledModule", "LoweringError", "PartReport", "Report", "TraceError", "compile"]
@@ -38,7 +40,7 @@ def compile(
     target: str = "cpu",
     **options: Any,
 ) -> CompiledModule:
-    """Compiles a module, a scripted module or a function of tensors for inference.
+    """Compiles a module, a scripted module, a TorchScript file (.pt) or a function of tensors for inference.
 
     `example_inputs` is a tensor or a tuple of the positional inputs, `example_kwargs` those by keyword. Operators that
     kiln has no form of stay PyTorch's, between kiln's programs; so do the operators named in `eager`, and parts of fewer
@@ -55,7 +57,7 @@ def compile(
     if precision is not None and precision.lower() not in _PRECISIONS:
         raise _kiln.ArgumentError(f"a precision is fp32, fp16, bf16 or int8: found {precision!r}")
     maker = Maker(
-        module,
+        load_script(module) if isinstance(module, (str, os.PathLike)) else module,
         precision=None if precision is None else _PRECISIONS[precision.lower()],
         min_size=min_size,
         check=check,

@@ -16,7 +16,7 @@ from .trace import is_random, nbytes, shape_only
 
 _MOST_FOLDED = 1 << 24  # bytes of a constant that is computed at compile time
 _KEPT = ("fake_quantize", "quantize", "dequantize")
-_FREE = {"view", "_reshape_alias", "_unsafe_view", "t", "transpose", "permute", "expand", "unsqueeze", "squeeze", "select",
+_FREE = {"view", "_unsafe_view", "t", "transpose", "permute", "expand", "unsqueeze", "squeeze", "select",
          "slice", "clone", "detach", "alias", "split", "unbind", "as_strided", "reshape", "unsafe_split", "split_with_sizes"}
 
 

@@ -117,6 +117,8 @@ class _Recorder(TorchDispatchMode):
         if name in _FILLS and isinstance(made, torch.Tensor):  # of a tensor it asks the shape and dtype alone
             value = _FILLS[name] if _FILLS[name] is not None else _fill_value(func, args, kwargs)
             func, args, kwargs = torch.ops.aten.full.default, (list(made.shape), value), {"dtype": made.dtype}
+        if name == "_reshape_alias":  # its strides are those that any view has
+            func, args = torch.ops.aten.reshape.default, args[:2]
         node = self.graph.call_function(func, *tree_map(self.node_of, (tuple(args), dict(kwargs))))
         node.meta["val"] = tree_map(shape_only, made)
         if isinstance(made, torch.Tensor):
