@@ -72,7 +72,10 @@ class Lowering:
 
     def constant(self, data: Any, dtype: str | None = None) -> _kiln.Value:
         """A constant of a tensor, a number or nested lists; a number is converted as PyTorch converts it."""
-        held = data.detach() if isinstance(data, torch.Tensor) else torch.tensor(data)
+        if isinstance(data, torch.Tensor):
+            held = data.detach()
+        else:  # a float in all its bits
+            held = torch.tensor(data, dtype=torch.float64 if isinstance(data, float) and dtype is not None else None)
         if dtype is not None:
             held = held.to(torch_dtype(dtype))
         held = held.cpu()

@@ -171,5 +171,4 @@ def nan_to_num(c: Any, x: Any, nan: Any = None, posinf: Any = None, neginf: Any 
 @lowers("heaviside")
 def heaviside(c: Any, x: Any, at_zero: Any) -> Any:
     zero, one = c.constant(0, x.dtype), c.constant(1, x.dtype)
-    made = ops.where(x.equal(zero), at_zero, ops.where(ops.less(x, zero), zero, one))
-    return ops.where(ops.is_nan(x), x, made) if x.dtype in FLOATS else made
+    return ops.where(x.equal(zero), at_zero, ops.where(ops.greater(x, zero), one, zero))
