@@ -236,14 +236,17 @@ def state_of(module: Any) -> dict[str, torch.Tensor]:
 def as_it_was(module: Any, training: bool | None = False) -> Iterator[None]:
     """Puts the module back as it was: its mode, and all attributes. Within, it is in the mode `training`, unless None."""
     if isinstance(module, torch.jit.ScriptModule):
-        modes = [(m, m.training) for m in module.modules()]
+        modes = [(m, m.training) for m in module.modules() if hasattr(m, "training")]  # a frozen one has no mode
+        held = [(m, name, tensor) for m in module.modules() for name, tensor in _own_state(m)]
         try:
-            if training is not None:
-                module.train(training)
+            for m, _ in modes if training is not None else ():
+                m.training = training
             yield
         finally:
             for m, was in modes:
                 m.training = was
+            for m, name, tensor in held:
+                m._c.setattr(name, tensor)
         return
     kept = [(m, dict(m.__dict__), {k: dict(v) for k, v in m.__dict__.items() if k in _TABLES}) for m in _modules(module)]
     try:
@@ -266,7 +269,17 @@ def _modules(module: Any) -> list[Any]:
     return list(module.modules()) if isinstance(module, torch.nn.Module) else []
 
 
+def _own_state(module: Any) -> list[tuple[str, torch.Tensor]]:
+    tables = (module._parameters, module._buffers)
+    return [(name, tensor) for table in tables for name, tensor in table.items() if tensor is not None]
+
+
 def _put_state(module: Any, to: Mapping[int, torch.Tensor]) -> None:
+    if isinstance(module, torch.jit.ScriptModule):
+        for m in module.modules():
+            for name, tensor in _own_state(m):
+                m._c.setattr(name, to[id(tensor)])
+        return
     for m in _modules(module):
         for table in (m._parameters, m._buffers):
             for name, tensor in table.items():
@@ -287,8 +300,6 @@ def trace(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Trace:
 
 def _trace(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mutated: Sequence[str]) -> Trace:
     flat, spec = tree_flatten((tuple(args), dict(kwargs)))
-    # the operators of a scripted module read its own tensors
-    scripted = isinstance(module, torch.jit.ScriptModule)
     state = state_of(module) if isinstance(module, torch.nn.Module) else {}
     recorder = _Recorder({id(t): name for name, t in state.items()})
     given: list[torch.Tensor] = []
@@ -298,8 +309,7 @@ def _trace(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mutated:
             given.append(x.detach().clone())
             recorder.placeholder(given[-1], f"input_{len(given) - 1}")
     wrapped = list(map(wrap, given))
-    own = {} if scripted else state
-    plain = {name: t.detach() for name, t in own.items()}
+    plain = {name: t.detach() for name, t in state.items()}
     replaced = {name: wrap(t) for name, t in plain.items()}
     recorder.names.update((id(t), name) for name, t in plain.items())
     recorder.alive.extend(plain.values())
@@ -309,7 +319,7 @@ def _trace(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mutated:
     tensors = iter(wrapped)
     call = tree_unflatten([next(tensors) if isinstance(x, torch.Tensor) else x for x in flat], spec)
     with as_it_was(module, None), torch.no_grad():
-        _put_state(module, {id(t): replaced[name] for name, t in own.items()})
+        _put_state(module, {id(t): replaced[name] for name, t in state.items()})
         torch._enable_functionalization(reapply_views=True)
         try:
             with _Whole(recorder), recorder:
