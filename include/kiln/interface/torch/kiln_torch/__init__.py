@@ -13,13 +13,14 @@ except ImportError as why:
 
 from .. import _kiln
 from .compiling import Maker
+from .dynamo import backend, register
 from .lower import LoweringError
 from .module import CompiledModule
 from .report import AccuracyError, PartReport, Report
 from .script import load_script
 from .trace import TraceError
 
-__all__ = ["AccuracyError", "CompiledModule", "LoweringError", "PartReport", "Report", "TraceError", "compile"]
+__all__ = ["AccuracyError", "CompiledModule", "LoweringError", "PartReport", "Report", "TraceError", "backend", "compile"]
 
 _PRECISIONS = {"fp32": None, "f32": None, "float32": None, "fp16": "fp16", "f16": "fp16", "float16": "fp16", "bf16": "bf16",
                "bfloat16": "bf16", "int8": "int8"}
@@ -85,3 +86,6 @@ def _batch_axes(args: Any, kwargs: Any, how: bool | int | Mapping[int, int]) -> 
     if first is None:
         raise _kiln.ArgumentError(f"dynamic_batch is of inputs with a dim {axis}: found none")
     return {i: axis for i, x in enumerate(tensors) if x.dim() > axis and x.shape[axis] == first}
+
+
+register("kiln", backend)

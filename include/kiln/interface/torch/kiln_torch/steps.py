@@ -109,13 +109,16 @@ class Steps:
         self.steps: list[Step] = []
         self.drops: list[tuple[int, ...]] = []  # slots that nobody reads after a step
 
-    def run(self, inputs: Sequence[torch.Tensor], n: int = 0) -> list[Any]:
-        """The results for tensors; n is the batch, where the graph has it as a symbol."""
+    def run(self, inputs: Sequence[torch.Tensor], n: int = 0, after: Callable[[], None] | None = None) -> list[Any]:
+        """The results for tensors; n is the batch, where the graph has it as a symbol. `after` is called after each
+        step."""
         values: list[Any] = list(inputs) + [None] * (self.slots - len(inputs))
         for slot, tensor in self.constants.items():
             values[slot] = tensor
         for step, drops in zip(self.steps, self.drops):
             step.run(values, n)
+            if after is not None:
+                after()
             for i in drops:
                 values[i] = None
         return [values[i] for i in self.outputs]
