@@ -129,6 +129,17 @@ class CaseTest(unittest.TestCase):
                 why = differs(f, w, tolerance)
                 self.assertIsNone(why, f"result {i}: {why}")
 
+    def has_the_shape(self, name, *args, **kwargs):
+        """The overload, whose elements are anything, gives PyTorch's shape and dtype."""
+        op = overload(name)
+        if op is None:
+            return
+        exercised.add(name)
+        made = op(*args, **kwargs)
+        graph_module, inputs = graph_of(op, args, kwargs, made, None)
+        (found,) = run(graph_module, inputs)
+        self.assertEqual((found.shape, found.dtype), (made.shape, made.dtype))
+
     def refused(self, name, *args, reason, read=None, **kwargs):
         """supports() gives a reason with this text."""
         op = overload(name)

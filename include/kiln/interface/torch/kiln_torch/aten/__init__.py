@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import activation, compare, create, linear, nn, pointwise, reduce, shape
+from . import activation, compare, create, index, linear, nn, pointwise, reduce, shape
 from .table import Entry, lowers, name_of, table
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "activation",
     "compare",
     "create",
+    "index",
     "linear",
     "lowers",
     "name_of",

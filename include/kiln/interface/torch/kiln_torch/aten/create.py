@@ -27,7 +27,7 @@ def to_copy(c: Any, x: Any, **how: Any) -> Any:
     return c.convert(x, c.dtype)
 
 
-@lowers("to.dtype", "to.dtype_layout", "to.device", "to.other", "type_as", "_conj", "real", check=_is_strided)
+@lowers("to.dtype", "to.dtype_layout", "to.device", "to.other", "type_as", "real", check=_is_strided)
 def to(c: Any, x: Any, *how: Any, **named: Any) -> Any:
     return c.convert(x, c.dtype)
 
