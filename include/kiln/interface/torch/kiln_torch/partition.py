@@ -16,8 +16,11 @@ from .trace import is_random, nbytes, shape_only
 
 _MOST_FOLDED = 1 << 24  # bytes of a constant that is computed at compile time
 _KEPT = ("fake_quantize", "quantize", "dequantize")
+# Operators that compute nothing, and of these those that show their operand's elements where they are.
 _FREE = {"view", "_unsafe_view", "t", "transpose", "permute", "expand", "unsqueeze", "squeeze", "select",
          "slice", "clone", "detach", "alias", "split", "unbind", "as_strided", "reshape", "unsafe_split", "split_with_sizes"}
+_VIEWS = {"getitem", "view", "t", "transpose", "permute", "unsqueeze", "squeeze", "select", "slice", "detach", "alias", "split",
+          "unbind", "reshape", "unsafe_split", "split_with_sizes"}
 
 
 class Part(NamedTuple):
@@ -67,8 +70,15 @@ def fold(graph: GraphModule) -> None:
             if folds(node):
                 args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)  # type: ignore[misc]
                 values[node] = node.target(*args, **kwargs)  # type: ignore[operator]
+    # weights that are only seen in another shape or order stay where they are: kiln reads them so
+    seen = set(constant)
+    for node in values:
+        if node.op == "call_function" and node.all_input_nodes and all(n in seen for n in node.all_input_nodes):
+            name = "getitem" if node.target is operator.getitem else node.target._schema.name.split("::")[1]  # type: ignore[union-attr]
+            if name in _VIEWS:
+                seen.add(node)
     for node, value in values.items():
-        if node in constant or not isinstance(value, torch.Tensor) or all(n in values for n in node.users):
+        if node in seen or not isinstance(value, torch.Tensor) or all(n in values for n in node.users):
             continue
         name = f"folded_{node.name}"
         graph.register_buffer(name, value)
