@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from . import activation, compare, create, index, linear, nn, pointwise, reduce, shape
+from . import (
+    activation,
+    attention,
+    compare,
+    convolution,
+    create,
+    index,
+    linear,
+    normalize,
+    pointwise,
+    pool,
+    quantize,
+    recurrent,
+    reduce,
+    resize,
+    shape,
+)
 from .table import Entry, lowers, name_of, table
 
 __all__ = [
     "Entry",
     "activation",
+    "attention",
     "compare",
+    "convolution",
     "create",
     "index",
     "linear",
     "lowers",
     "name_of",
-    "nn",
+    "normalize",
     "pointwise",
+    "pool",
+    "quantize",
+    "recurrent",
     "reduce",
+    "resize",
     "shape",
     "table",
 ]
