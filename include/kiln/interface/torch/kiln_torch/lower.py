@@ -40,6 +40,7 @@ class Lowering:
     def __init__(self, builder: _kiln.Builder) -> None:
         self.builder = builder
         self.node: Any = None
+        self._reshaped: dict[int, tuple[_kiln.Value, _kiln.Value]] = {}  # by id: a value and what it was before
 
     def refuse(self, why: str) -> Any:
         """Raises an error that names the node, its operator and the reason."""
@@ -117,6 +118,16 @@ class Lowering:
         wanted[at] = math.prod(value.shape) // rest
         return wanted
 
+    def reshaped(self, value: _kiln.Value, extents: Sequence[Any]) -> _kiln.Value:
+        """A value with other extents, of which before_reshape() gives the value again."""
+        made = value.reshape(extents)
+        self._reshaped[id(made)] = made, value
+        return made
+
+    def before_reshape(self, value: _kiln.Value) -> _kiln.Value:
+        """The value that reshaped() made this one of; itself, where it did not."""
+        return self._reshaped.get(id(value), (value, value))[1]
+
     def full(self, shape: Sequence[Any], number: Number, dtype: str) -> _kiln.Value:
         """A value all of whose elements are the number."""
         return self.constant(number, dtype).broadcast_to(self.shape(shape))
@@ -141,8 +152,12 @@ def _dtype_of(made: Any) -> str | None:
     return kiln_dtype(made.dtype) if isinstance(made, torch.Tensor) else None
 
 
+def _is_overload(target: Any) -> bool:
+    return hasattr(target, "_schema") and hasattr(target, "name")
+
+
 def _text_of(node: Node) -> str:
-    return name_of(node.target) if isinstance(node.target, torch._ops.OpOverload) else str(node.target)
+    return name_of(node.target) if _is_overload(node.target) else str(node.target)
 
 
 # What graphs compute of extents.
@@ -150,7 +165,7 @@ _OF_EXTENTS = {operator.add, operator.sub, operator.mul, operator.floordiv, oper
 
 
 def _entry(node: Node) -> Entry | None:
-    return table.get(name_of(node.target)) if isinstance(node.target, torch._ops.OpOverload) else None
+    return table.get(name_of(node.target)) if _is_overload(node.target) else None
 
 
 def _is_extent_of(node: Node) -> bool:

@@ -62,7 +62,12 @@ def _keeps_statistics(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, 
 def native_batch_norm(
     c: Any, x: Any, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: float, epsilon: float
 ) -> Any:
-    return batch_normalized(c, x, weight, bias, mean, variance, training, epsilon)
+    return _all_results(c, batch_normalized(c, x, weight, bias, mean, variance, training, epsilon))
+
+
+def _all_results(c: Any, made: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Results in the dtypes that PyTorch gives them."""
+    return tuple(v if dtype is None else c.convert(v, dtype) for v, dtype in zip(made, c.dtypes))
 
 
 @lowers("cudnn_batch_norm", check=_keeps_statistics, makes=3)
@@ -72,14 +77,14 @@ def cudnn_batch_norm(c: Any, *args: Any) -> Any:
 
 @lowers("_native_batch_norm_legit.no_stats")
 def batch_norm_of_batch(c: Any, x: Any, weight: Any, bias: Any, training: bool, momentum: float, epsilon: float) -> Any:
-    return batch_normalized(c, x, weight, bias, None, None, True, epsilon)
+    return _all_results(c, batch_normalized(c, x, weight, bias, None, None, True, epsilon))
 
 
 @lowers("_native_batch_norm_legit_no_training")
 def batch_norm_of_inference(
     c: Any, x: Any, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, epsilon: float
 ) -> Any:
-    return batch_normalized(c, x, weight, bias, mean, variance, False, epsilon)
+    return _all_results(c, batch_normalized(c, x, weight, bias, mean, variance, False, epsilon))
 
 
 @lowers("batch_norm", check=_keeps_statistics)

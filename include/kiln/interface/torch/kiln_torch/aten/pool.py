@@ -27,7 +27,7 @@ def _max_pool(c: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: 
     return x, y, alone, kernel, stride, pads, dilation
 
 
-@lowers("max_pool1d", "max_pool2d", "max_pool3d", "quantized_max_pool2d")
+@lowers("max_pool1d", "max_pool2d", "max_pool3d")
 def max_pool(
     c: Any, x: Any, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Any:
