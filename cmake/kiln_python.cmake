@@ -76,6 +76,23 @@ kiln_generate_units(python_units interface/python)
 kiln_python_module(kiln_python _kiln ${KILN_PYTHON_FOLDER}/kiln ${PROJECT_SOURCE_DIR}/include/kiln/interface/python/kiln
                    ${python_units})
 
+# kiln.torch: plain Python over the module, which imports torch where a program asks for it
+kiln_python_sources(torch_sources ${KILN_PYTHON_FOLDER}/kiln/torch
+                    ${PROJECT_SOURCE_DIR}/include/kiln/interface/torch/kiln_torch)
+add_custom_target(kiln_python_torch ALL DEPENDS ${torch_sources})
+add_dependencies(kiln_python_package kiln_python_torch)
+install(DIRECTORY ${KILN_PYTHON_FOLDER}/kiln/torch DESTINATION kiln COMPONENT python EXCLUDE_FROM_ALL
+        FILES_MATCHING PATTERN "*.py")
+
+# The package torch_migraphx, kiln.torch in role of Torch-MIGraphX's, in a folder of its own as well.
+set(KILN_PYTHON_TORCH_MIGRAPHX_FOLDER ${PROJECT_BINARY_DIR}/python_torch_migraphx)
+kiln_python_sources(copies ${KILN_PYTHON_TORCH_MIGRAPHX_FOLDER}/torch_migraphx
+                    ${PROJECT_SOURCE_DIR}/include/kiln/interface/torch/torch_migraphx)
+add_custom_target(kiln_python_torch_migraphx ALL DEPENDS ${copies})
+add_dependencies(kiln_python_torch_migraphx kiln_python_package)
+install(DIRECTORY ${KILN_PYTHON_TORCH_MIGRAPHX_FOLDER} DESTINATION ${CMAKE_INSTALL_LIBDIR}/kiln
+        COMPONENT python_torch_migraphx FILES_MATCHING PATTERN "*.py")
+
 # kiln._genai is a module of its own beside it: who imports kiln alone loads no ICU.
 if(TARGET kiln::generate)
   kiln_generate_units(genai_units interface/python_genai)

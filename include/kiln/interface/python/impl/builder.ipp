@@ -6,10 +6,10 @@ namespace {
 
 using methods = py::class_<held_value>;
 
-literal literal_of_object(py::handle object, std::optional<dtype> wanted) {
+literal literal_of_object(py::handle object, std::optional<dtype> wanted, bool copy = true) {
   borrowed_array a;
   a.read(object, wanted);
-  return a.value.copy().to_literal();
+  return (copy ? a.value.copy() : a.shared()).to_literal();
 }
 
 void bind_unary(methods& c) {
@@ -229,11 +229,13 @@ void bind_builder(py::module_& m) {
       "A weight: an input that `compile(..., weights={name: array})` binds.");
   b.def(
       "constant",
-      [parameter](held_builder& self, const py::object& data, const py::object& type) {
+      [parameter](held_builder& self, const py::object& data, const py::object& type, bool copy) {
         const std::optional<dtype> wanted = type.is_none() ? std::nullopt : std::optional(dtype_of_object(type));
-        return parameter(self, self.state->make.constant(literal_of_object(data, wanted)));
+        return parameter(self, self.state->make.constant(literal_of_object(data, wanted, copy)));
       },
-      py::arg("data"), py::arg("dtype") = py::none(), "A constant: a copy of an array or of nested lists.");
+      py::arg("data"), py::arg("dtype") = py::none(), py::arg("copy") = true,
+      "A constant: a copy of an array or of nested lists; with copy=False a row-major array where it is, which must not "
+      "change as long as its program lives.");
   b.def(
       "output",
       [](held_builder& self, const held_value& v, const std::string& name) {

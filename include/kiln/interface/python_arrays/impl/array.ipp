@@ -146,7 +146,7 @@ bool borrowed_array::read_buffer(py::handle object, std::optional<dtype> wanted)
 }
 
 bool borrowed_array::read_dlpack(py::handle object) {
-  if (!py::hasattr(object, "__dlpack__")) return false;
+  if (!PyCapsule_CheckExact(object.ptr()) && !py::hasattr(object, "__dlpack__")) return false;
   dlpack::received r;
   try {
     r = receive_from(object);

@@ -1,0 +1,3 @@
+import kiln
+
+__version__ = f"kiln-{kiln.__version__}"
