@@ -15,7 +15,12 @@ from torch.utils._pytree import tree_flatten
 from .. import _kiln
 from .aten import Entry, name_of, table
 from .symbols import dim_of, is_symbolic
+from .tensors import to_kiln
+from .trace import nbytes
 from .types import Kind, Number, exact_in, HALVES, kiln_dtype, promoted, torch_dtype
+
+
+_SHARED = 1 << 16  # bytes from which on parameters are read where they are
 
 
 class LoweringError(_kiln.ArgumentError):
@@ -267,6 +272,8 @@ def _attribute(c: Lowering, graph_module: GraphModule) -> _kiln.Value:
         c.refuse(f"an attribute is a tensor: found {type(found).__name__}")
     if kiln_dtype(found.dtype) is None or found.layout != torch.strided:
         c.refuse(f"a parameter has the dtype {found.dtype} and the layout {found.layout}")
+    if found.is_contiguous() and found.device.type == "cpu" and nbytes(found) >= _SHARED:
+        return c.builder.constant(to_kiln(found), copy=False)
     return c.constant(found)
 
 
