@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx.graph_module import GraphModule
+from torch.fx.node import Node, map_arg
 from torch.utils._pytree import tree_flatten
 
 from .. import _kiln
@@ -45,6 +46,7 @@ class Lowering:
     def __init__(self, builder: _kiln.Builder) -> None:
         self.builder = builder
         self.node: Any = None
+        self._reshaped: dict[int, tuple[_kiln.Value, _kiln.Value]] = {}  # by id: a value and what it was before
 
     def refuse(self, why: str) -> Any:
         """Raises an error that names the node, its operator and the reason."""
@@ -65,7 +67,7 @@ class Lowering:
     @property
     def name(self) -> str:
         """The operator's overload, such as `aten::add.Tensor`."""
-        return name_of(self.node.target)
+        return str(name_of(self.node.target))
 
     def reads(self, index: int) -> bool:
         """Whether a result is read: one that is not may be None."""
@@ -122,6 +124,16 @@ class Lowering:
         wanted[at] = math.prod(value.shape) // rest
         return wanted
 
+    def reshaped(self, value: _kiln.Value, extents: Sequence[Any]) -> _kiln.Value:
+        """A value with other extents, of which before_reshape() gives the value again."""
+        made = value.reshape(extents)
+        self._reshaped[id(made)] = made, value
+        return made
+
+    def before_reshape(self, value: _kiln.Value) -> _kiln.Value:
+        """The value that reshaped() made this one of; itself, where it did not."""
+        return self._reshaped.get(id(value), (value, value))[1]
+
     def full(self, shape: Sequence[Any], number: Number, dtype: str) -> _kiln.Value:
         """A value all of whose elements are the number."""
         return self.constant(number, dtype).broadcast_to(self.shape(shape))
@@ -146,8 +158,12 @@ def _dtype_of(made: Any) -> str | None:
     return kiln_dtype(made.dtype) if isinstance(made, torch.Tensor) else None
 
 
+def _is_overload(target: Any) -> bool:
+    return hasattr(target, "_schema") and hasattr(target, "name")
+
+
 def _text_of(node: Node) -> str:
-    return name_of(node.target) if isinstance(node.target, torch._ops.OpOverload) else str(node.target)
+    return name_of(node.target) if _is_overload(node.target) else str(node.target)
 
 
 # What graphs compute of extents.
@@ -155,11 +171,11 @@ _OF_EXTENTS = {operator.add, operator.sub, operator.mul, operator.floordiv, oper
 
 
 def _entry(node: Node) -> Entry | None:
-    return table.get(name_of(node.target)) if isinstance(node.target, torch._ops.OpOverload) else None
+    return table.get(name_of(node.target)) if _is_overload(node.target) else None
 
 
 def _is_extent_of(node: Node) -> bool:
-    return _text_of(node).startswith("aten::sym_size") or node.target is getattr(torch.ops.aten, "sym_size", None)
+    return _text_of(node).startswith(("aten::sym_size", "aten.sym_size"))
 
 
 def arguments_of(node: Node, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -186,7 +202,7 @@ def supports(node: Node) -> str | None:
     if entry is None:
         return "kiln has no lowering of the operator"
     args, kwargs = arguments_of(
-        node, *torch.fx.node.map_arg((node.args, node.kwargs), result_of)  # type: ignore[arg-type]
+        node, *map_arg((node.args, node.kwargs), result_of)  # type: ignore[arg-type]
     )
     for x in tree_flatten((args, kwargs, result_of(node)))[0]:
         if isinstance(x, torch.Tensor):
@@ -224,7 +240,7 @@ def lower(graph_module: GraphModule, *, names: Mapping[str, str] | None = None) 
                 attributes[node.target] = _attribute(c, graph_module)
             held[node] = attributes[node.target]
         elif node.op == "output":
-            for i, x in enumerate(tree_flatten(torch.fx.node.map_arg(node.args[0], held.__getitem__))[0]):
+            for i, x in enumerate(tree_flatten(map_arg(node.args[0], held.__getitem__))[0]):
                 outputs.append(_output(c, x, f"output_{i}"))
         elif node.op == "call_function":
             if node.users:
@@ -270,7 +286,7 @@ def _output(c: Lowering, value: Any, name: str) -> Any:
 
 def _call(c: Lowering, held: Mapping[Node, Any]) -> Any:
     node = c.node
-    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), held.__getitem__)  # type: ignore[misc]
+    args, kwargs = map_arg((node.args, node.kwargs), held.__getitem__)
     if node.target is operator.getitem:
         found = args[0][args[1]]
         return found if found is not None else c.refuse("the lowering does not make this result")
@@ -280,7 +296,7 @@ def _call(c: Lowering, held: Mapping[Node, Any]) -> Any:
         return args[0].shape[args[1]]
     entry = _entry(node)
     if entry is None:
-        c.refuse("kiln has no lowering of the operator")
+        return c.refuse("kiln has no lowering of the operator")
     positional, by_name = arguments_of(node, args, kwargs)
     try:
         return entry.lower(c, *positional, **by_name)

@@ -128,11 +128,6 @@ def log_sigmoid_forward(c: Any, x: Any) -> Any:
     return log_sigmoid(c, x), None
 
 
-@lowers("softsign")
-def softsign(c: Any, x: Any) -> Any:
-    return ops.softsign(x)
-
-
 @lowers("glu")
 def glu(c: Any, x: Any, dim: int = -1) -> Any:
     axis = dim % len(x.shape)

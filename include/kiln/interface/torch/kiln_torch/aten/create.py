@@ -17,7 +17,7 @@ def _is_strided(*args: Any, **how: Any) -> str | None:
 
 
 @lowers("detach", "alias", "clone", "contiguous", "lift", "lift_fresh", "lift_fresh_copy", "detach_copy", "alias_copy",
-        "positive", "resolve_conj", "resolve_neg", "conj", "view_of")  # fmt: skip
+        "positive", "resolve_conj", "resolve_neg", "conj")  # fmt: skip
 def identity(c: Any, x: Any, **how: Any) -> Any:
     return x
 

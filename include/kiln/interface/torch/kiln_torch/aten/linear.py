@@ -19,9 +19,28 @@ def plus_scaled(c: Any, added: Any, product: Any, beta: Any, alpha: Any) -> Any:
     return ops.add(product, added if beta == 1 else c.scaled(added, beta))
 
 
-@lowers("mm", "bmm")
+@lowers("mm")
 def mm(c: Any, x: Any, y: Any) -> Any:
     return x.dot(y)
+
+
+@lowers("bmm")
+def bmm(c: Any, x: Any, y: Any) -> Any:
+    # a product of ranks above 3 comes with its batches in one dim: apart, it is next to what is done to it there
+    a, b = _apart(c, x), _apart(c, y)
+    if len(a.shape) == 4 and a.shape[:2] == b.shape[:2]:
+        return c.reshaped(a.dot(b), [x.shape[0], x.shape[1], y.shape[2]])
+    return x.dot(y)
+
+
+def _apart(c: Any, x: Any) -> Any:
+    """The matrices x[n, rows, columns] with the two batch dims that were made one; x itself where there were none."""
+    before = c.before_reshape(x)
+    if len(before.shape) < 4 or before.shape[-2:] != x.shape[-2:]:
+        return x
+    if len(before.shape) == 4:
+        return before
+    return before.reshape([math.prod(before.shape[:-3]), *before.shape[-3:]])
 
 
 @lowers("addmm", "baddbmm")
@@ -118,6 +137,6 @@ def det(c: Any, x: Any) -> Any:
     return ops.det(x)
 
 
-@lowers("_linalg_det", "_det_lu_based_helper", makes=1)
+@lowers("_linalg_det", makes=1)
 def det_and_factors(c: Any, x: Any) -> Any:
     return ops.det(x), None, None

@@ -62,7 +62,12 @@ def _keeps_statistics(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, 
 def native_batch_norm(
     c: Any, x: Any, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: float, epsilon: float
 ) -> Any:
-    return batch_normalized(c, x, weight, bias, mean, variance, training, epsilon)
+    return _all_results(c, batch_normalized(c, x, weight, bias, mean, variance, training, epsilon))
+
+
+def _all_results(c: Any, made: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Results in the dtypes that PyTorch gives them."""
+    return tuple(v if dtype is None else c.convert(v, dtype) for v, dtype in zip(made, c.dtypes))
 
 
 @lowers("cudnn_batch_norm", check=_keeps_statistics, makes=3)
@@ -72,14 +77,14 @@ def cudnn_batch_norm(c: Any, *args: Any) -> Any:
 
 @lowers("_native_batch_norm_legit.no_stats")
 def batch_norm_of_batch(c: Any, x: Any, weight: Any, bias: Any, training: bool, momentum: float, epsilon: float) -> Any:
-    return batch_normalized(c, x, weight, bias, None, None, True, epsilon)
+    return _all_results(c, batch_normalized(c, x, weight, bias, None, None, True, epsilon))
 
 
 @lowers("_native_batch_norm_legit_no_training")
 def batch_norm_of_inference(
     c: Any, x: Any, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, epsilon: float
 ) -> Any:
-    return batch_normalized(c, x, weight, bias, mean, variance, False, epsilon)
+    return _all_results(c, batch_normalized(c, x, weight, bias, mean, variance, False, epsilon))
 
 
 @lowers("batch_norm", check=_keeps_statistics)
@@ -171,7 +176,11 @@ def _softmax(c: Any, x: Any, dim: int, dtype: str, logarithm: bool) -> Any:
     x = c.convert(x, dtype)
     if not x.shape:
         return c.constant(0 if logarithm else 1, dtype)
-    return x.log_softmax(axis_of(x, dim)) if logarithm else x.softmax(axis_of(x, dim))
+    axis, before = axis_of(x, dim), c.before_reshape(x)
+    if axis == len(x.shape) - 1 and before.shape[-1:] == x.shape[-1:]:  # the rows are those before
+        y = before.log_softmax(len(before.shape) - 1) if logarithm else before.softmax(len(before.shape) - 1)
+        return y if before is x else c.reshaped(y, x.shape)
+    return x.log_softmax(axis) if logarithm else x.softmax(axis)
 
 
 @lowers("softmax.int", "_safe_softmax")

@@ -28,6 +28,7 @@ def _along(c: Any, x: Any, vector: Any, axis: int | None) -> Any:
 
 def _real(c: Any, q: Any, scale: Any, zero: Any, axis: int | None) -> Any:
     scale = c.convert(scale, "f32")
+    zero = c.full(scale.shape, 0, "i32") if zero is None else zero
     if q.dtype in ("i8", "u8"):
         return ops.dequantize_linear(q, scale, c.convert(zero, q.dtype), axis=axis or 0)
     apart = ops.sub(c.convert(q, "f32"), _along(c, q, c.convert(zero, "f32"), axis))

@@ -16,6 +16,16 @@ def axis_of(x: Any, dim: int) -> int:
     return dim % len(x.shape)
 
 
+def broadcast_lens(*shapes: Any) -> list[Any]:
+    """The extents that shapes broadcast to; PyTorch has checked that they do."""
+    rank = max(map(len, shapes))
+    made: list[Any] = [1] * rank
+    for shape in shapes:
+        for d, n in enumerate(shape, rank - len(shape)):
+            made[d] = n if isinstance(made[d], int) and made[d] == 1 else made[d]
+    return made
+
+
 def cut(x: Any, axis: int, start: Any, end: Any, step: int = 1) -> Any:
     """x[..., start:end:step, ...]; x itself where that is all of it."""
     if isinstance(start, int) and start == 0 and step == 1 and end == x.shape[axis]:
@@ -34,7 +44,8 @@ def joined(values: list[Any], axis: int) -> Any:
 
 @lowers("view", "_unsafe_view", "reshape", "_reshape_alias", "view_copy", "_reshape_copy")
 def view(c: Any, x: Any, size: Any, stride: Any = None) -> Any:
-    return x.reshape(c.resolved(x, size))
+    wanted, before = c.resolved(x, size), c.before_reshape(x)
+    return before if list(before.shape) == wanted else c.reshaped(before, wanted)
 
 
 @lowers("view_as", "reshape_as")
@@ -62,7 +73,8 @@ def unflatten(c: Any, x: Any, dim: int, sizes: Any) -> Any:
 
 @lowers("permute", "permute_copy")
 def permute(c: Any, x: Any, dims: Any) -> Any:
-    return x.transpose([axis_of(x, d) for d in dims]) if x.shape else x
+    order = [axis_of(x, d) for d in dims]
+    return x if order == sorted(order) else x.transpose(order)
 
 
 @lowers("transpose.int", "transpose_copy.int", "swapaxes", "swapdims")
@@ -91,7 +103,7 @@ def movedim(c: Any, x: Any, source: Any, to: Any) -> Any:
 def expand(c: Any, x: Any, size: Any, *, implicit: bool = False) -> Any:
     wanted, new = c.shape(size), len(size) - len(x.shape)
     whole = [x.shape[d - new] if isinstance(e, int) and e == -1 else e for d, e in enumerate(wanted)]
-    return x.broadcast_to(whole)
+    return x if list(x.shape) == whole else x.broadcast_to(whole)
 
 
 @lowers("broadcast_to")
@@ -173,7 +185,7 @@ def select(c: Any, x: Any, dim: int, index: Any) -> Any:
     return part(x, axis, index + x.shape[axis] if isinstance(index, int) and index < 0 else index)
 
 
-@lowers("split_with_sizes", "split_with_sizes_copy", "split.sizes")
+@lowers("split_with_sizes", "split_with_sizes_copy", "split.sizes", "unsafe_split_with_sizes")
 def split_with_sizes(c: Any, x: Any, sizes: Any, dim: int = 0) -> Any:
     axis, at, made = axis_of(x, dim), 0, []
     for n in c.shape(sizes):
@@ -182,7 +194,7 @@ def split_with_sizes(c: Any, x: Any, sizes: Any, dim: int = 0) -> Any:
     return tuple(made)
 
 
-@lowers("split.Tensor", "split_copy.Tensor")
+@lowers("split.Tensor", "split_copy.Tensor", "unsafe_split.Tensor")
 def split(c: Any, x: Any, size: Any, dim: int = 0) -> Any:
     extent = x.shape[axis_of(x, dim)]
     if isinstance(extent, _kiln.Dim):
@@ -192,7 +204,7 @@ def split(c: Any, x: Any, size: Any, dim: int = 0) -> Any:
     return split_with_sizes(c, x, [min(size, extent - at) for at in range(0, extent, size)], dim)
 
 
-@lowers("chunk")
+@lowers("chunk", "unsafe_chunk")
 def chunk(c: Any, x: Any, count: int, dim: int = 0) -> Any:
     extent = x.shape[axis_of(x, dim)]
     if extent == 0:

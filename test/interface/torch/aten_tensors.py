@@ -1,15 +1,8 @@
 """PyTorch's operators that reduce, move, create and index, in kiln beside eager ones."""
 
 import math
-import sys
-import unittest
 
-try:
-    import torch
-except ImportError as why:
-    print(f"SKIPPED: {why}: nothing of PyTorch's is tested", file=sys.stderr)
-    sys.exit(77)
-
+import torch
 from aten_cases import CaseTest, numbers
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -218,6 +211,8 @@ class ShapeTest(CaseTest):
         for dim in (0, 1, -1):
             self.agrees("squeeze.dim", x, dim)
         self.agrees("squeeze.dims", x, [0, 1])
+        self.agrees("squeeze_copy.dims", x, [1, -1])
+        self.agrees("_reshape_copy", x, [3, 2])
         self.agrees("squeeze_copy", x)
         self.agrees("squeeze_copy.dim", x, 1)
         self.agrees("squeeze", torch.tensor(1.0))
@@ -254,6 +249,9 @@ class ShapeTest(CaseTest):
         self.agrees("split.sizes", x, [1, 3])
         self.agrees("chunk", x, 3, 1)
         self.agrees("chunk", x, 5)
+        self.agrees("unsafe_chunk", x, 2)
+        self.agrees("unsafe_split.Tensor", x, 3)
+        self.agrees("unsafe_split_with_sizes", x, [1, 3])
         self.agrees("unbind.int", x, -1)
         self.agrees("unbind_copy.int", x)
         self.agrees("unfold", x, 1, 3, 2)
@@ -326,6 +324,8 @@ class IndexTest(CaseTest):
             self.agrees("index_put", x, [a, b], numbers(3, 3), accumulate)
             self.agrees("index_put", x, [None, b], torch.tensor(2.0), accumulate)
             self.agrees("index_put", x, [a, None, torch.tensor(1)], numbers(3, 5), accumulate)
+        self.agrees("_unsafe_index_put", x, [a, b], numbers(3, 3))
+        self.agrees("_index_put_impl", x, [a, b], numbers(3, 3), True, True)
         self.agrees("index_put", x, [torch.tensor([1, 1])], numbers(2, 1, 1), True)
         self.agrees("index_put", x, [x > 0], torch.tensor(-1.0))
         self.agrees("index_put", x, [x[:, :, 0] > 0], torch.tensor(-1.0))
@@ -369,7 +369,3 @@ class IndexTest(CaseTest):
         for how in ((0, 1, 3), (0, None, 4), (0, -2, None), (0, 0, 4, 2), (0, 3, 1)):
             n = len(range(*slice(*how[1:3], how[3] if len(how) > 3 else 1).indices(4)))
             self.agrees("slice_scatter", x, numbers(n, 5, 3, seed=1), *how)
-
-
-if __name__ == "__main__":
-    unittest.main()
