@@ -8,13 +8,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx.graph_module import GraphModule
+from torch.fx.node import Node, map_arg
 from torch.utils._pytree import tree_flatten
 
 from .. import _kiln
 from .aten import Entry, name_of, table
 from .symbols import dim_of, is_symbolic
+from .tensors import to_kiln
+from .trace import nbytes
 from .types import Kind, Number, exact_in, HALVES, kiln_dtype, promoted, torch_dtype
+
+
+_SHARED = 1 << 16  # bytes from which on parameters are read where they are
 
 
 class LoweringError(_kiln.ArgumentError):
@@ -61,7 +67,7 @@ class Lowering:
     @property
     def name(self) -> str:
         """The operator's overload, such as `aten::add.Tensor`."""
-        return name_of(self.node.target)
+        return str(name_of(self.node.target))
 
     def reads(self, index: int) -> bool:
         """Whether a result is read: one that is not may be None."""
@@ -169,7 +175,7 @@ def _entry(node: Node) -> Entry | None:
 
 
 def _is_extent_of(node: Node) -> bool:
-    return _text_of(node).startswith("aten::sym_size") or node.target is getattr(torch.ops.aten, "sym_size", None)
+    return _text_of(node).startswith(("aten::sym_size", "aten.sym_size"))
 
 
 def arguments_of(node: Node, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -196,7 +202,7 @@ def supports(node: Node) -> str | None:
     if entry is None:
         return "kiln has no lowering of the operator"
     args, kwargs = arguments_of(
-        node, *torch.fx.node.map_arg((node.args, node.kwargs), result_of)  # type: ignore[arg-type]
+        node, *map_arg((node.args, node.kwargs), result_of)  # type: ignore[arg-type]
     )
     for x in tree_flatten((args, kwargs, result_of(node)))[0]:
         if isinstance(x, torch.Tensor):
@@ -234,7 +240,7 @@ def lower(graph_module: GraphModule, *, names: Mapping[str, str] | None = None) 
                 attributes[node.target] = _attribute(c, graph_module)
             held[node] = attributes[node.target]
         elif node.op == "output":
-            for i, x in enumerate(tree_flatten(torch.fx.node.map_arg(node.args[0], held.__getitem__))[0]):
+            for i, x in enumerate(tree_flatten(map_arg(node.args[0], held.__getitem__))[0]):
                 outputs.append(_output(c, x, f"output_{i}"))
         elif node.op == "call_function":
             if node.users:
@@ -266,6 +272,8 @@ def _attribute(c: Lowering, graph_module: GraphModule) -> _kiln.Value:
         c.refuse(f"an attribute is a tensor: found {type(found).__name__}")
     if kiln_dtype(found.dtype) is None or found.layout != torch.strided:
         c.refuse(f"a parameter has the dtype {found.dtype} and the layout {found.layout}")
+    if found.is_contiguous() and found.device.type == "cpu" and nbytes(found) >= _SHARED:
+        return c.builder.constant(to_kiln(found), copy=False)
     return c.constant(found)
 
 
@@ -278,7 +286,7 @@ def _output(c: Lowering, value: Any, name: str) -> Any:
 
 def _call(c: Lowering, held: Mapping[Node, Any]) -> Any:
     node = c.node
-    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), held.__getitem__)  # type: ignore[misc]
+    args, kwargs = map_arg((node.args, node.kwargs), held.__getitem__)
     if node.target is operator.getitem:
         found = args[0][args[1]]
         return found if found is not None else c.refuse("the lowering does not make this result")
@@ -288,7 +296,7 @@ def _call(c: Lowering, held: Mapping[Node, Any]) -> Any:
         return args[0].shape[args[1]]
     entry = _entry(node)
     if entry is None:
-        c.refuse("kiln has no lowering of the operator")
+        return c.refuse("kiln has no lowering of the operator")
     positional, by_name = arguments_of(node, args, kwargs)
     try:
         return entry.lower(c, *positional, **by_name)

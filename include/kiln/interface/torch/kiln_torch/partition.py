@@ -12,15 +12,13 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from .extents import Extent, dims_of, map_numbers
-from .trace import is_random, nbytes, shape_only
+from .trace import VIEWS, is_random, nbytes, shape_only
 
 _MOST_FOLDED = 1 << 24  # bytes of a constant that is computed at compile time
 _KEPT = ("fake_quantize", "quantize", "dequantize")
-# Operators that compute nothing, and of these those that show their operand's elements where they are.
+# Operators that compute nothing.
 _FREE = {"view", "_unsafe_view", "t", "transpose", "permute", "expand", "unsqueeze", "squeeze", "select",
          "slice", "clone", "detach", "alias", "split", "unbind", "as_strided", "reshape", "unsafe_split", "split_with_sizes"}
-_VIEWS = {"getitem", "view", "t", "transpose", "permute", "unsqueeze", "squeeze", "select", "slice", "detach", "alias", "split",
-          "unbind", "reshape", "unsafe_split", "split_with_sizes"}
 
 
 class Part(NamedTuple):
@@ -75,7 +73,7 @@ def fold(graph: GraphModule) -> None:
     for node in values:
         if node.op == "call_function" and node.all_input_nodes and all(n in seen for n in node.all_input_nodes):
             name = "getitem" if node.target is operator.getitem else node.target._schema.name.split("::")[1]  # type: ignore[union-attr]
-            if name in _VIEWS:
+            if name in VIEWS:
                 seen.add(node)
     for node, value in values.items():
         if node in seen or not isinstance(value, torch.Tensor) or all(n in values for n in node.users):

@@ -8,7 +8,7 @@ import torch
 
 from .. import _kiln
 
-_SymInt: Any = getattr(torch, "SymInt", None) or torch._C.SymIntNode  # type: ignore[attr-defined]
+_SymInt: Any = getattr(torch, "SymInt", None) or torch._C.SymIntNode
 
 
 def is_symbolic(extent: Any) -> bool:
@@ -42,8 +42,9 @@ def _dim(expression: Any, ranges: Any) -> Any:
     if expression.is_Symbol:
         bounds = ranges.get(expression)
         low, high = (bounds.lower, bounds.upper) if bounds is not None else (0, None)
-        finite = high is not None and getattr(high, "is_Integer", isinstance(high, int)) and int(high) < 2**31
-        return _kiln.symbol(str(expression), int(low), int(high) if finite else None)
+        finite = isinstance(high, int) or getattr(high, "is_Integer", False)
+        most = int(high) if finite and high is not None else None
+        return _kiln.symbol(str(expression), int(low), most if most is None or most < 2**31 else None)
     parts = [_dim(e, ranges) for e in expression.args]
     if kind == "Add":
         total = parts[0]

@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 
 from .. import _kiln
+from . import products
 from .decompose import decompositions
 
 # Functions that are one operator of kiln's though PyTorch computes them as many: with the overload that says the same.
@@ -37,6 +38,11 @@ _FILLS = {"new_zeros": 0, "new_ones": 1, "zeros_like": 0, "ones_like": 1, "new_f
 def _fill_value(func: Any, args: Any, kwargs: Any) -> Any:
     at = next(i for i, a in enumerate(func._schema.arguments) if a.name == "fill_value")
     return args[at] if at < len(args) else kwargs["fill_value"]
+
+
+# Operators that show their operand's elements where they are.
+VIEWS = {"getitem", "view", "t", "transpose", "permute", "unsqueeze", "squeeze", "select", "slice", "detach", "alias", "split",
+         "unbind", "reshape", "unsafe_split", "split_with_sizes"}
 
 
 class TraceError(_kiln.ArgumentError):
@@ -99,7 +105,7 @@ class _Recorder(TorchDispatchMode):
         if func in decompositions and not self.silent:
             with _Again(self):
                 return decompositions[func](*args, **kwargs)
-        made = func(*args, **kwargs)
+        made = products.run(func, args, kwargs)
         if not self.silent:
             self.record(func, args, kwargs, made)
         return made
@@ -133,8 +139,8 @@ class _Recorder(TorchDispatchMode):
     def _folds(self, func: Any, name: str, tensors: Sequence[Any], results: Sequence[Any]) -> bool:
         if not tensors or any(id(t) in self.nodes for t in tensors):
             return False
-        if is_random(func) or func._schema.is_mutable or name.startswith(_KEPT):
-            return False
+        if is_random(func) or func._schema.is_mutable or name.startswith(_KEPT) or name in VIEWS:
+            return False  # of views, fold() knows who reads them
         return sum(map(nbytes, results)) <= sum(map(nbytes, tensors)) + _MOST_FOLDED
 
     def know(self, tensor: torch.Tensor, node: Node) -> None:

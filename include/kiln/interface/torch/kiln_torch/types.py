@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Union
 
 import torch
-from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as Kind
-from torch._prims_common import elementwise_dtypes
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
 from .. import _kiln
 
+Kind = ELEMENTWISE_TYPE_PROMOTION_KIND
 Number = Union[bool, int, float]
 
 _KILN = {

@@ -11,6 +11,7 @@ from ... import ops
 from .activation import relu
 from .linear import linear, matmul
 from .normalize import layer_normalized
+from .shape import broadcast_lens
 from .table import lowers
 
 
@@ -32,7 +33,7 @@ def attended(c: Any, q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: Any
     if q.dtype == "f64":  # the op's attribute has single precision
         q, scale = c.scaled(q, scale), 1.0
     rank = max(len(x.shape) for x in (q, k, v))
-    lead = list(torch.broadcast_shapes(*(tuple(x.shape[:-2]) for x in (q, k, v)))) if not grouped else None
+    lead = broadcast_lens(*(x.shape[:-2] for x in (q, k, v))) if not grouped else None
     if lead is not None:
         q, k, v = (x if list(x.shape[:-2]) == lead else x.broadcast_to(lead + x.shape[-2:]) for x in (q, k, v))
     made = [*q.shape[:-1], v.shape[-1]]
@@ -155,7 +156,7 @@ def _multi_head(
         made = matmul(c, share, split[2])
         share = ops.reduce_mean(share, axes=[1]).squeeze([1]) if average else share
     else:
-        share, made = None, attended(c, *split, mask, False, None)
+        share, made = None, attended(c, split[0], split[1], split[2], mask, False, None)
     joined = made.transpose([0, 2, 1, 3]).reshape([*q.shape[:2], width])
     return linear(c, joined, out, out_bias), share
 

@@ -92,12 +92,14 @@ def _ignoring_nan(c: Any, x: Any, y: Any, made: Any) -> Any:
 
 @lowers("fmax")
 def fmax(c: Any, x: Any, other: Any) -> Any:
-    return _ignoring_nan(c, *c.promote(x, other), maximum(c, x, other))
+    x, y = c.promote(x, other)
+    return _ignoring_nan(c, x, y, maximum(c, x, y))
 
 
 @lowers("fmin")
 def fmin(c: Any, x: Any, other: Any) -> Any:
-    return _ignoring_nan(c, *c.promote(x, other), minimum(c, x, other))
+    x, y = c.promote(x, other)
+    return _ignoring_nan(c, x, y, minimum(c, x, y))
 
 
 @lowers("clamp", "clamp.Tensor", "clip", "clip.Tensor")

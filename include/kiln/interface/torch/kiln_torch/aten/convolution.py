@@ -33,7 +33,7 @@ def convolved(
     """A convolution or, with its output padding `extra`, a transposed one; `pads` are all begins, then all ends."""
     axes = len(weight.shape) - 2
     x, alone = batched(x, axes)
-    how = {"stride": per_axis(stride, axes), "dilation": per_axis(dilation, axes), "pads": pads, "group": groups}
+    how: dict[str, Any] = {"stride": per_axis(stride, axes), "dilation": per_axis(dilation, axes), "pads": pads, "group": groups}
     if extra is None:
         y = ops.convolution(x, weight, **how)
     else:

@@ -9,7 +9,7 @@ import torch
 
 from ... import _kiln, ops
 from ..types import FLOATS
-from .shape import axis_of, bound, cut, joined
+from .shape import axis_of, bound, broadcast_lens, cut, joined
 from .table import lowers
 
 
@@ -62,7 +62,7 @@ class _Picked:
         self.axes = [d for d, i in enumerate(indices) if i is not None]
         given = [c.convert(i, "i64") for i in indices if i is not None]
         self.order = self.axes + [d for d in range(rank) if d not in self.axes]
-        self.lens = list(torch.broadcast_shapes(*(tuple(i.shape) for i in given)))
+        self.lens = broadcast_lens(*(i.shape for i in given))
         self.positions = joined([i.broadcast_to(self.lens).unsqueeze([len(self.lens)]) for i in given], len(self.lens))
         adjacent = self.axes == list(range(self.axes[0], self.axes[-1] + 1))
         self.at = self.axes[0] if adjacent else 0

@@ -27,12 +27,20 @@ def mm(c: Any, x: Any, y: Any) -> Any:
 @lowers("bmm")
 def bmm(c: Any, x: Any, y: Any) -> Any:
     # a product of ranks above 3 comes with its batches in one dim: apart, it is next to what is done to it there
-    a, b = c.before_reshape(x), c.before_reshape(y)
-    lead = list(a.shape[:-2])
-    if 1 < len(lead) and lead == list(b.shape[:-2]):
-        if list(a.shape[-2:]) == list(x.shape[-2:]) and list(b.shape[-2:]) == list(y.shape[-2:]):
-            return c.reshaped(a.dot(b), [x.shape[0], x.shape[1], y.shape[2]])
+    a, b = _apart(c, x), _apart(c, y)
+    if len(a.shape) == 4 and a.shape[:2] == b.shape[:2]:
+        return c.reshaped(a.dot(b), [x.shape[0], x.shape[1], y.shape[2]])
     return x.dot(y)
+
+
+def _apart(c: Any, x: Any) -> Any:
+    """The matrices x[n, rows, columns] with the two batch dims that were made one; x itself where there were none."""
+    before = c.before_reshape(x)
+    if len(before.shape) < 4 or before.shape[-2:] != x.shape[-2:]:
+        return x
+    if len(before.shape) == 4:
+        return before
+    return before.reshape([math.prod(before.shape[:-3]), *before.shape[-3:]])
 
 
 @lowers("addmm", "baddbmm")

@@ -176,7 +176,11 @@ def _softmax(c: Any, x: Any, dim: int, dtype: str, logarithm: bool) -> Any:
     x = c.convert(x, dtype)
     if not x.shape:
         return c.constant(0 if logarithm else 1, dtype)
-    return x.log_softmax(axis_of(x, dim)) if logarithm else x.softmax(axis_of(x, dim))
+    axis, before = axis_of(x, dim), c.before_reshape(x)
+    if axis == len(x.shape) - 1 and before.shape[-1:] == x.shape[-1:]:  # the rows are those before
+        y = before.log_softmax(len(before.shape) - 1) if logarithm else before.softmax(len(before.shape) - 1)
+        return y if before is x else c.reshaped(y, x.shape)
+    return x.log_softmax(axis) if logarithm else x.softmax(axis)
 
 
 @lowers("softmax.int", "_safe_softmax")

@@ -87,7 +87,26 @@ def add(c: Any, x: Any, other: Any, alpha: Any = 1) -> Any:
     dtype, (x, y) = c.wide(x, other)
     if dtype == "bool":
         return ops.logical_or(x, y) if alpha else x
-    return c.convert(ops.add(x, times(c, y, alpha)), dtype)
+    made = _added_before_split(c, x, y) if alpha == 1 else None
+    return c.convert(ops.add(x, times(c, y, alpha)), dtype) if made is None else made
+
+
+def _added_before_split(c: Any, x: Any, y: Any) -> Any:
+    """x + y where x is a value whose first dim was split, as windows are for their masks: the sum of that value and y
+    in its extents, split. None where x is another one."""
+    before, rank = c.before_reshape(x), len(x.shape)
+    split = rank - len(before.shape) + 1
+    if before is x or split < 2 or before.shape[1:] != x.shape[split:] or not y.shape:
+        return None
+    lens = [1] * (rank - len(y.shape)) + list(y.shape)
+    if any(lens[d] != 1 and lens[d] != x.shape[d] for d in range(rank)):
+        return None
+    if all(n == 1 for n in lens[:split]):
+        y = y.reshape([1, *lens[split:]])
+    else:
+        whole = [*x.shape[:split], *lens[split:]]
+        y = y.reshape(lens).broadcast_to(whole).reshape([before.shape[0], *lens[split:]])
+    return c.reshaped(ops.add(before, y), x.shape)
 
 
 @lowers("sub.Tensor", "sub.Scalar")

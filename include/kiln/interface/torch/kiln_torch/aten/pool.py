@@ -74,7 +74,7 @@ def avg_pool(
     x, alone = batched(x, axes)
     kernel, pads = per_axis(kernel, axes), per_axis(padding, axes)
     stride = per_axis(stride, axes) if stride else kernel
-    how = {"mode": "average", "lengths": kernel, "stride": stride}
+    how: dict[str, Any] = {"mode": "average", "lengths": kernel, "stride": stride}
     if divisor is None:
         y = ops.pooling(x, pads=pads * 2, ceil_mode=ceil_mode, count_include_pad=count_include_pad, **how)
     else:  # zeros around make every window whole
@@ -95,7 +95,7 @@ def _window(i: int, extent: int, count: int) -> range:
     return range(i * extent // count, -(-(i + 1) * extent // count))
 
 
-def _pooled_adaptively(c: Any, x: Any, size: Any, mode: str) -> Any:
+def _pooled_adaptively(c: Any, x: Any, size: Any, mode: Any) -> Any:
     axes = _axes_of_name(c)
     size = per_axis(size, axes)
     rank = len(x.shape)
@@ -155,7 +155,7 @@ def constant_pad(c: Any, x: Any, pad: Any, value: Any = 0) -> Any:
     return ops.pad(x, c.constant(value, x.dtype), pads=pads)
 
 
-def _pads_as(mode: str, *names: str) -> None:
+def _pads_as(mode: Any, *names: str) -> None:
     @lowers(*names)
     def lower(c: Any, x: Any, pad: Any) -> Any:
         return ops.pad(x, mode=mode, pads=_begins_and_ends(len(x.shape), c.shape(pad)))
@@ -170,7 +170,7 @@ _pads_as("wrap", "_pad_circular")
 def pad(c: Any, x: Any, pads: Any, mode: str = "constant", value: Any = None) -> Any:
     if mode == "constant":
         return constant_pad(c, x, pads, value or 0)
-    word = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode]
+    word: Any = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode]
     return ops.pad(x, mode=word, pads=_begins_and_ends(len(x.shape), c.shape(pads)))
 
 

@@ -25,7 +25,7 @@ def _in_order(c: Any, kind: str, x: Any, hidden: Any) -> Any:
 
 
 def stepped(
-    c: Any, kind: str, x: Any, weights: Any, biases: Any, state: Any, cell: Any, reverse: bool, functions: Any = None
+    c: Any, kind: Any, x: Any, weights: Any, biases: Any, state: Any, cell: Any, reverse: bool, functions: Any = None
 ) -> Any:
     """One direction of a layer over x[steps, batch, features]: its results, the last state and the last cell."""
     steps, batch, features = x.shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -145,8 +146,8 @@ _upsample("upsample_linear1d", 1, _linear)
 _upsample("upsample_bilinear2d", 2, _linear)
 _upsample("upsample_trilinear3d", 3, _linear)
 _upsample("upsample_bicubic2d", 2, _cubic)
-_upsample("_upsample_bilinear2d_aa", 2, lambda *how: _antialiased(*how, 2))
-_upsample("_upsample_bicubic2d_aa", 2, lambda *how: _antialiased(*how, 4))
+_upsample("_upsample_bilinear2d_aa", 2, partial(_antialiased, width=2))
+_upsample("_upsample_bicubic2d_aa", 2, partial(_antialiased, width=4))
 
 
 @lowers("grid_sampler_2d", "grid_sampler_3d", "grid_sampler")

@@ -16,6 +16,16 @@ def axis_of(x: Any, dim: int) -> int:
     return dim % len(x.shape)
 
 
+def broadcast_lens(*shapes: Any) -> list[Any]:
+    """The extents that shapes broadcast to; PyTorch has checked that they do."""
+    rank = max(map(len, shapes))
+    made: list[Any] = [1] * rank
+    for shape in shapes:
+        for d, n in enumerate(shape, rank - len(shape)):
+            made[d] = n if isinstance(made[d], int) and made[d] == 1 else made[d]
+    return made
+
+
 def cut(x: Any, axis: int, start: Any, end: Any, step: int = 1) -> Any:
     """x[..., start:end:step, ...]; x itself where that is all of it."""
     if isinstance(start, int) and start == 0 and step == 1 and end == x.shape[axis]:
@@ -63,7 +73,8 @@ def unflatten(c: Any, x: Any, dim: int, sizes: Any) -> Any:
 
 @lowers("permute", "permute_copy")
 def permute(c: Any, x: Any, dims: Any) -> Any:
-    return x.transpose([axis_of(x, d) for d in dims]) if x.shape else x
+    order = [axis_of(x, d) for d in dims]
+    return x if order == sorted(order) else x.transpose(order)
 
 
 @lowers("transpose.int", "transpose_copy.int", "swapaxes", "swapdims")
