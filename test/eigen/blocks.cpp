@@ -273,6 +273,23 @@ TEST(Blocks, ResultsInPlaceOfAnOperand) {
     kernel->run({{&of, 1}, {&of, 1}, {scratch.data(), scratch.size()}, &pool});
     for (std::size_t k = 0; k < v.size(); ++k) ASSERT_EQ(v[k], static_cast<float>(k * k) - static_cast<float>(k));
   }
+  // columns side by side, the last ones in a block of their own
+  for (const std::int64_t n : {21, 49}) {
+    module_graph body;
+    const shape full{dtype::f32, {4, n}}, row{dtype::f32, {1, n}};
+    const value_id x = body.add_parameter("x", full), sum = body.add_with_shapes(op::reduce_sum{{0}}, {x}, {row}),
+                   all = body.add_with_shapes(op::multibroadcast{{4, n}}, {sum}, {full});
+    body.outputs.push_back(body.add_with_shapes(op::sub{}, {all, x}, {full}));
+    const auto kernel = eigen::make_rows_kernel(body, "rows");
+    argument values(full);
+    const auto v = values.as<float>();
+    for (std::size_t k = 0; k < v.size(); ++k) v[k] = static_cast<float>(k);
+    const tensor of{values.data(), dtype::f32, {4, n}, {n, 1}};
+    buffer scratch = buffer::allocate(kernel->scratch_bytes({&of, 1}, {&of, 1}, 1) + 64);
+    kernel->run({{&of, 1}, {&of, 1}, {scratch.data(), scratch.size()}, &pool});
+    for (std::int64_t k = 0; k < 4 * n; ++k)
+      ASSERT_EQ(v[static_cast<std::size_t>(k)], static_cast<float>(4 * (k % n) + 6 * n - k)) << k;
+  }
 }
 
 // Operands whose rows are another's columns, which tiles transpose: beside repeats, of every width, past the last whole

@@ -107,18 +107,28 @@ bool adjacent_rows(const tile_program& p, const row_loops& loops) {
   return apart && loops.folded.back() != 1;
 }
 
+bool in_place(const launch& l) {
+  for (const tensor& to : l.out)
+    for (const tensor& from : l.in)
+      if (to.data == from.data) return true;
+  return false;
+}
+
 void run_strips(const tile_program& p, const launch& l, const row_loops& loops) {
   const std::int64_t row = loops.row(), inner = loops.kept.back(),
                      outer = loops.rows() / std::max<std::int64_t>(1, inner);
   const std::int64_t widest = p.blocks()->strip_for(row), narrow = kiln_eigen_isa()->blocks()->lanes[0];
   const std::size_t each = p.blocks()->scratch_bytes(row, widest) + strip_streams_bytes;
   const std::int64_t strips = (inner + widest - 1) / widest;
+  // A last strip of few rows does some of those before it again, since to stage its lanes takes ten times as long.
+  const bool twice = !in_place(l);
   l.pool->parallel_for(outer * strips, [&](std::int64_t task, unsigned worker) {
     std::byte* const scratch = l.scratch.data() + worker * each;
     block_cursor cursor(*p.blocks(), scratch + strip_streams_bytes, row, widest);
     auto* const streams = reinterpret_cast<tile_program::stream*>(scratch);
-    const std::int64_t last = std::min(inner, (task % strips + 1) * widest);
-    for (std::int64_t from = task % strips * widest; from < last;) {
+    const std::int64_t first = task % strips * widest, last = std::min(inner, first + widest);
+    for (std::int64_t from = first; from < last;) {
+      if (twice && last - from < narrow) from = std::max(first, last - narrow);
       const std::int64_t count = last - from >= widest ? widest : std::min(narrow, last - from);
       for (std::size_t k = 0; k < loops.operand.size(); ++k) {
         const tensor& t = operand_of(l, k);
