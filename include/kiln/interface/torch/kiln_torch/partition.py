@@ -151,7 +151,7 @@ class PartGraph:
         def twin(node: Node) -> Node:
             if node not in twins:
                 twins[node] = self.graph.create_node("get_attr", node.target)
-                twins[node].meta = dict(node.meta)
+                twins[node].meta = {**node.meta, "constant": getattr(whole, node.target)}  # type: ignore[arg-type]
             return twins[node]
 
         for i, node in enumerate(part.inputs):

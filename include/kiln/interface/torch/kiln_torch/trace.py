@@ -16,6 +16,7 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from .. import _kiln
 from . import products
 from .decompose import decompositions
+from .quantized import callable_of, put_forms, rounding
 
 # Functions that are one operator of kiln's though PyTorch computes them as many: with the overload that says the same.
 _WHOLE = {
@@ -118,6 +119,11 @@ class _Recorder(TorchDispatchMode):
         if name in _READS_A_NUMBER and any(id(t) in self.nodes for t in tensors):
             self.reads.append(name)
         results = [x for x in tree_flatten(made)[0] if isinstance(x, torch.Tensor)]
+        if any(x.is_quantized for x in (*tensors, *results)):
+            raise TraceError(
+                f"a module whose tensors are floats, or that torch.ao.quantization converted: found {name} of quantized "
+                "tensors; convert_to_reference_fx() gives what can be compiled"
+            )
         if not results or self._folds(func, name, tensors, results):
             return
         if name in _FILLS and isinstance(made, torch.Tensor):  # of a tensor it asks the shape and dtype alone
@@ -185,21 +191,38 @@ class _Whole(TorchFunctionMode):
         self.recorder = recorder
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        overload = _WHOLE.get(getattr(func, "__name__", ""))
+        name = getattr(func, "__name__", "")
+        if name in ("quantize_per_tensor", "quantize_per_channel"):
+            plain = tree_map(lambda x: unwrap(x) if isinstance(x, torch.Tensor) else x, args)
+            with self._quiet():
+                found = rounding(name, plain, kwargs)
+            if found is not None:
+                return wrap(self._run(*found))
+        if name == "dequantize" and not args[0].is_quantized:
+            return args[0]
+        overload = _WHOLE.get(name)
         # the other overload, of packed sequences, has a tensor of sizes second
         if overload is None or kwargs or isinstance(args[3], (list, tuple)):
             return func(*args, **(kwargs or {}))
         name, _, of = overload.partition(".")
         op = getattr(getattr(torch.ops.aten, name), of)
         plain = tree_map(lambda x: unwrap(x) if isinstance(x, torch.Tensor) else x, args)
+        return tuple(wrap(x) for x in self._run(op, plain))
+
+    def _run(self, op: Any, args: Any) -> Any:
+        with self._quiet():
+            made = op(*args)
+        self.recorder.record(op, args, {}, made)
+        return made
+
+    @contextlib.contextmanager
+    def _quiet(self) -> Iterator[None]:
         with _below_functionalization():
             self.recorder.silent = True
             try:
-                made = op(*plain)
+                yield
             finally:
                 self.recorder.silent = False
-        self.recorder.record(op, plain, {}, made)
-        return tuple(wrap(x) for x in made)
 
 
 @contextlib.contextmanager
@@ -325,11 +348,12 @@ def _trace(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mutated:
     tensors = iter(wrapped)
     call = tree_unflatten([next(tensors) if isinstance(x, torch.Tensor) else x for x in flat], spec)
     with as_it_was(module, None), torch.no_grad():
+        put_forms(module)
         _put_state(module, {id(t): replaced[name] for name, t in state.items()})
         torch._enable_functionalization(reapply_views=True)
         try:
             with _Whole(recorder), recorder:
-                outputs, out_spec = tree_flatten(module(*call[0], **call[1]))
+                outputs, out_spec = tree_flatten(callable_of(module)(*call[0], **call[1]))
                 outputs = [unwrap(x) if isinstance(x, torch.Tensor) else x for x in outputs]
                 new = [unwrap(x) for x in wrapped]
                 new_state = {name: unwrap(t) for name, t in replaced.items()}
