@@ -15,6 +15,7 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 
 from .. import _kiln
 from . import products
+from .aten.einsum import einsum_refusal
 from .decompose import decompositions
 
 # Functions that are one operator of kiln's though PyTorch computes them as many: with the overload that says the same.
@@ -23,6 +24,7 @@ _WHOLE = {
     "gru": "gru.input",
     "rnn_tanh": "rnn_tanh.input",
     "rnn_relu": "rnn_relu.input",
+    "einsum": "einsum.default",
 }
 _READS_A_NUMBER = {"_local_scalar_dense", "is_nonzero", "equal"}
 # Constants that are made of constants are computed now, up to this many bytes beyond their operands'.
@@ -186,8 +188,9 @@ class _Whole(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         overload = _WHOLE.get(getattr(func, "__name__", ""))
-        # the other overload, of packed sequences, has a tensor of sizes second
-        if overload is None or kwargs or isinstance(args[3], (list, tuple)):
+        if overload == "einsum.default" and len(args) > 1 and not isinstance(args[1], (list, tuple)):
+            args = (args[0], list(args[1:]))
+        if overload is None or kwargs or not _is_whole(overload, args):
             return func(*args, **(kwargs or {}))
         name, _, of = overload.partition(".")
         op = getattr(getattr(torch.ops.aten, name), of)
@@ -199,7 +202,15 @@ class _Whole(TorchFunctionMode):
             finally:
                 self.recorder.silent = False
         self.recorder.record(op, plain, {}, made)
-        return tuple(wrap(x) for x in made)
+        return tree_map(wrap, made)
+
+
+def _is_whole(overload: str, args: Any) -> bool:
+    if overload == "einsum.default":
+        plain = len(args) == 2 and isinstance(args[0], str) and isinstance(args[1], (list, tuple))
+        return plain and einsum_refusal(*args) is None
+    # the other overload of recurrent layers, of packed sequences, has a tensor of sizes second
+    return not isinstance(args[3], (list, tuple))
 
 
 @contextlib.contextmanager

@@ -42,10 +42,17 @@ def joined(values: list[Any], axis: int) -> Any:
     return values[0] if len(values) == 1 else ops.concat(*values, axis=axis)
 
 
+def reshaped_to(c: Any, x: Any, extents: list[Any]) -> Any:
+    """x with other extents; what x was made of where that has them."""
+    before = c.before_reshape(x)
+    if list(x.shape) == extents:
+        return x
+    return before if list(before.shape) == extents else c.reshaped(before, extents)
+
+
 @lowers("view", "_unsafe_view", "reshape", "_reshape_alias", "view_copy", "_reshape_copy")
 def view(c: Any, x: Any, size: Any, stride: Any = None) -> Any:
-    wanted, before = c.resolved(x, size), c.before_reshape(x)
-    return before if list(before.shape) == wanted else c.reshaped(before, wanted)
+    return reshaped_to(c, x, c.resolved(x, size))
 
 
 @lowers("view_as", "reshape_as")
