@@ -1,5 +1,7 @@
 #include "kiln/core/argument.hpp"
 
+#include <algorithm>
+
 #include "kiln/core/object.hpp"
 
 namespace kiln {
@@ -9,6 +11,37 @@ std::size_t bytes_to_allocate(const shape& s) {
   for (const dimension d : s.lens)
     if (d.value() < 0) raise(fault::of(errc::invalid_argument, "an extent of an argument is not negative", 0, s.lens));
   return static_cast<std::size_t>(s.bytes().value());
+}
+
+// Elements at strides in row-major order. The last two dims are copied in tiles, so that a transposed matrix is read
+// and written by whole cache lines.
+template <class Element> void copy_strided(const shape& s, const std::byte* from, std::byte* to) {
+  ints lens = to_ints(s.lens), strides = to_ints(s.element_strides());
+  while (lens.size() < 2) {
+    lens.insert(0, 1);
+    strides.insert(0, 0);
+  }
+  const std::size_t outer = lens.size() - 2;
+  const std::int64_t rows = lens[outer], columns = lens[outer + 1], down = strides[outer], right = strides[outer + 1];
+  std::int64_t matrices = 1;
+  for (std::size_t d = 0; d < outer; ++d) matrices *= lens[d];
+  if (rows == 0 || columns == 0) return;
+  constexpr std::int64_t tile = 32, width = sizeof(Element);
+  ints at(outer, 0);
+  for (std::int64_t m = 0; m < matrices; ++m, to += rows * columns * width) {
+    std::int64_t offset = 0;
+    for (std::size_t d = 0; d < outer; ++d) offset += at[d] * strides[d];
+    const std::byte* const matrix = from + offset * width;
+    for (std::int64_t r = 0; r < rows; r += tile)
+      for (std::int64_t c = 0; c < columns; c += tile)
+        for (std::int64_t i = r; i < std::min(r + tile, rows); ++i)
+          for (std::int64_t j = c; j < std::min(c + tile, columns); ++j)
+            std::memcpy(to + (i * columns + j) * width, matrix + (i * down + j * right) * width, width);
+    for (std::size_t d = outer; d-- > 0;) {
+      if (++at[d] < lens[d]) break;
+      at[d] = 0;
+    }
+  }
 }
 
 }  // namespace
@@ -36,18 +69,16 @@ argument argument::contiguous() const { return shape_.standard() ? *this : copy(
 
 argument argument::copy() const {
   argument out(shape_);
-  const ints lens = to_ints(shape_.lens), strides = to_ints(shape_.element_strides());
   const std::size_t width = size_of(shape_.type);
-  ints at(lens.size(), 0);
-  const std::int64_t n = elements();
-  for (std::int64_t i = 0; i < n; ++i) {
-    std::int64_t offset = 0;
-    for (std::size_t d = 0; d < at.size(); ++d) offset += at[d] * strides[d];
-    std::memcpy(out.data() + static_cast<std::size_t>(i) * width, data_ + offset * static_cast<std::int64_t>(width),
-                width);
-    for (std::size_t d = at.size(); d-- > 0;) {
-      if (++at[d] < lens[d]) break;
-      at[d] = 0;
+  if (shape_.standard()) {
+    if (elements() != 0) std::memcpy(out.data(), data_, static_cast<std::size_t>(elements()) * width);
+  } else {
+    switch (width) {
+      case 1: copy_strided<std::uint8_t>(shape_, data_, out.data()); break;
+      case 2: copy_strided<std::uint16_t>(shape_, data_, out.data()); break;
+      case 4: copy_strided<std::uint32_t>(shape_, data_, out.data()); break;
+      case 8: copy_strided<std::uint64_t>(shape_, data_, out.data()); break;
+      default: raise(fault::of(errc::internal, "bytes of an element", "1, 2, 4 or 8", width));
     }
   }
   return is_object(shape_.type) ? retained(out.shape_, out.data_) : out;

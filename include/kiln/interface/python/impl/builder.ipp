@@ -234,7 +234,8 @@ void bind_builder(py::module_& m) {
         return parameter(self, self.state->make.constant(literal_of_object(data, wanted, copy)));
       },
       py::arg("data"), py::arg("dtype") = py::none(), py::arg("copy") = true,
-      "A constant: a copy of an array or of nested lists; with copy=False a row-major array where it is, which must not "
+      "A constant: a copy of an array or of nested lists; with copy=False a row-major array where it is, which must "
+      "not "
       "change as long as its program lives.");
   b.def(
       "output",
