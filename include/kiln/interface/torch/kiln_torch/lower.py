@@ -16,7 +16,7 @@ from .. import _kiln
 from .aten import Entry, name_of, table
 from .symbols import dim_of, is_symbolic
 from .tensors import to_kiln
-from .trace import nbytes
+from .record import nbytes
 from .types import Kind, Number, exact_in, HALVES, kiln_dtype, promoted, torch_dtype
 
 

@@ -12,10 +12,9 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from .extents import Extent, dims_of, map_numbers
-from .trace import VIEWS, is_random, nbytes, shape_only
+from .record import KEPT, VIEWS, is_random, nbytes, shape_only
 
 _MOST_FOLDED = 1 << 24  # bytes of a constant that is computed at compile time
-_KEPT = ("fake_quantize", "quantize", "dequantize")
 # Operators that compute nothing.
 _FREE = {"view", "_unsafe_view", "t", "transpose", "permute", "expand", "unsqueeze", "squeeze", "select",
          "slice", "clone", "detach", "alias", "split", "unbind", "as_strided", "reshape", "unsafe_split", "split_with_sizes"}
@@ -61,7 +60,7 @@ def fold(graph: GraphModule) -> None:
         made = node.meta.get("val")
         sizes = [nbytes(x) for x in (made if isinstance(made, (tuple, list)) else [made]) if isinstance(x, torch.Tensor)]
         name = node.target._schema.name.split("::")[1]  # type: ignore[union-attr]
-        return not found and not is_random(node.target) and not name.startswith(_KEPT) and sum(sizes) <= _MOST_FOLDED
+        return not found and not is_random(node.target) and not name.startswith(KEPT) and sum(sizes) <= _MOST_FOLDED
 
     with torch.no_grad():
         for node in list(graph.graph.nodes):
@@ -151,7 +150,7 @@ class PartGraph:
         def twin(node: Node) -> Node:
             if node not in twins:
                 twins[node] = self.graph.create_node("get_attr", node.target)
-                twins[node].meta = dict(node.meta)
+                twins[node].meta = {**node.meta, "constant": getattr(whole, node.target)}  # type: ignore[arg-type]
             return twins[node]
 
         for i, node in enumerate(part.inputs):
