@@ -132,7 +132,7 @@ CASES = {
     "sin": (torch.sin, X, FLOATS),
     "sinh": (torch.sinh, X, FLOATS),
     "size": (lambda x: x.reshape(x.size(0), -1) * x.size(1), X, FLOATS),
-    "slice_scatter": (lambda x: torch.slice_scatter(x, x[:, :1] * 2, 1, 1, 2), X, FLOATS),
+    "slice_scatter": (lambda x: torch.slice_scatter(x, x[:, :1] * 2, 1, 1, 2, 1), X, FLOATS),
     "softmax": (lambda x: F.softmax(x, 1), X, SINGLE),
     "softsign": (F.softsign, X, FLOATS),
     "split": (lambda x: [y * 2 for y in torch.split(x, [1, 2], 1)], X, FLOATS),
