@@ -12,8 +12,10 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from .extents import Extent, dims_of, map_numbers
-from .record import KEPT, VIEWS, is_random, nbytes, shape_only
+from .record import VIEWS, is_random, nbytes, shape_only
 
+# What rounds weights is told to kiln, which keeps them as integers.
+_KEPT = ("fake_quantize", "quantize", "dequantize")
 _MOST_FOLDED = 1 << 24  # bytes of a constant that is computed at compile time
 # Operators that compute nothing.
 _FREE = {"view", "_unsafe_view", "t", "transpose", "permute", "expand", "unsqueeze", "squeeze", "select",
@@ -60,7 +62,7 @@ def fold(graph: GraphModule) -> None:
         made = node.meta.get("val")
         sizes = [nbytes(x) for x in (made if isinstance(made, (tuple, list)) else [made]) if isinstance(x, torch.Tensor)]
         name = node.target._schema.name.split("::")[1]  # type: ignore[union-attr]
-        return not found and not is_random(node.target) and not name.startswith(KEPT) and sum(sizes) <= _MOST_FOLDED
+        return not found and not is_random(node.target) and not name.startswith(_KEPT) and sum(sizes) <= _MOST_FOLDED
 
     with torch.no_grad():
         for node in list(graph.graph.nodes):

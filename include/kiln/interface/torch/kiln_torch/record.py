@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -28,10 +28,6 @@ _WHOLE = {
     "einsum": "einsum.default",
 }
 _READS_A_NUMBER = {"_local_scalar_dense", "is_nonzero", "equal"}
-# Constants that are made of constants are computed now, up to this many bytes beyond their operands'.
-_MOST_FOLDED = 1 << 20
-# What rounds weights is told to kiln, which keeps them as integers.
-KEPT = ("fake_quantize", "quantize", "dequantize")
 
 
 # What fills a tensor of the shape of another one or of a given one; None: with an argument.
@@ -80,6 +76,8 @@ class Recorder(TorchDispatchMode):
         self.alive: list[Any] = []  # an id is unique as long as its tensor lives
         self.reads: list[str] = []
         self.silent = False
+        self.of_any_size: list[Node] = []
+        self.constant: set[Node] = set()  # what depends on no input
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -96,7 +94,8 @@ class Recorder(TorchDispatchMode):
         if name in ("lift_fresh", "detach", "alias") and made is args[0]:
             return
         tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
-        if name in _READS_A_NUMBER and any(id(t) in self.nodes for t in tensors):
+        varies = is_random(func) or any(id(t) in self.nodes and self.nodes[id(t)] not in self.constant for t in tensors)
+        if name in _READS_A_NUMBER and varies:
             self.reads.append(name)
         results = [x for x in tree_flatten(made)[0] if isinstance(x, torch.Tensor)]
         if any(x.is_quantized for x in (*tensors, *results)):
@@ -104,7 +103,7 @@ class Recorder(TorchDispatchMode):
                 f"a module whose tensors are floats, or that torch.ao.quantization converted: found {name} of quantized "
                 "tensors; convert_to_reference_fx() gives what can be compiled"
             )
-        if not results or self._folds(func, name, tensors, results):
+        if not results:
             return
         if name in _FILLS and isinstance(made, torch.Tensor):  # of a tensor it asks the shape and dtype alone
             value = _FILLS[name] if _FILLS[name] is not None else _fill_value(func, args, kwargs)
@@ -113,6 +112,10 @@ class Recorder(TorchDispatchMode):
             func, args = torch.ops.aten.reshape.default, args[:2]
         node = self.graph.call_function(func, *tree_map(self.node_of, (tuple(args), dict(kwargs))))
         node.meta["val"] = tree_map(shape_only, made)
+        if not varies:
+            self.constant.add(node)
+        elif has_any_size(func, args):
+            self.of_any_size.append(node)
         if isinstance(made, torch.Tensor):
             self.know(made, node)
         else:
@@ -120,14 +123,9 @@ class Recorder(TorchDispatchMode):
                 if isinstance(x, torch.Tensor):
                     item = self.graph.call_function(operator.getitem, (node, i))
                     item.meta["val"] = shape_only(x)
+                    if not varies:
+                        self.constant.add(item)
                     self.know(x, item)
-
-    def _folds(self, func: Any, name: str, tensors: Sequence[Any], results: Sequence[Any]) -> bool:
-        if not tensors or any(id(t) in self.nodes for t in tensors):
-            return False
-        if is_random(func) or func._schema.is_mutable or name.startswith(KEPT) or name in VIEWS:
-            return False  # of views, fold() knows who reads them
-        return sum(map(nbytes, results)) <= sum(map(nbytes, tensors)) + _MOST_FOLDED
 
     def know(self, tensor: torch.Tensor, node: Node) -> None:
         self.nodes[id(tensor)] = node
@@ -148,6 +146,7 @@ class Recorder(TorchDispatchMode):
             self.root.register_buffer(name, x.detach() if not x.is_inference() else x)
             node = self.graph.create_node("get_attr", name)
             node.meta["val"] = shape_only(x)
+            self.constant.add(node)
             self.know(x, node)
         return self.nodes[id(x)]
 
@@ -233,6 +232,20 @@ def shape_only(x: Any) -> Any:
 def nbytes(tensor: torch.Tensor) -> int:
     """Bytes of all elements."""
     return tensor.numel() * tensor.element_size()
+
+
+_OF_ANY_SIZE = {"nonzero", "masked_select", "unique_dim", "unique_consecutive", "unique_dim_consecutive", "_unique", "_unique2",
+                "bincount", "nms"}
+
+
+def has_any_size(func: Any, args: Any) -> bool:
+    """Whether the numbers in an operator's operands decide the shape of what it gives."""
+    name = func._schema.name.split("::")[1]
+    if name == "repeat_interleave":
+        return func._overloadname != "self_int"
+    if name in ("index", "_unsafe_index"):
+        return any(isinstance(i, torch.Tensor) and i.dtype in (torch.bool, torch.uint8) for i in args[1])
+    return name in _OF_ANY_SIZE or torch.Tag.dynamic_output_shape in getattr(func, "tags", ())
 
 
 def is_random(func: Any) -> bool:

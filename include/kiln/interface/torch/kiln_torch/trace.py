@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -156,6 +157,13 @@ def _trace(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mutated:
     values = (*tensors_out, *(new[i] for i in changed), *(new_state[name] for name in names))
     recorder.graph.output(tuple(map(recorder.node_of, values)))
     recorder.graph.eliminate_dead_code()
+    for node in recorder.of_any_size:
+        readers = {u for n in (node, *node.users) for u in n.users if u.target is not operator.getitem}
+        if any(u.op != "output" for u in readers):
+            raise TraceError(
+                f"a module's run is the same for all values of its inputs: found {node.target}, whose result is as large as the numbers "
+                f"say, and {next(u for u in readers if u.op != 'output').target} that reads it; compile the parts of the module without it"
+            )
     return Trace(
         GraphModule(recorder.root, recorder.graph),
         spec,
