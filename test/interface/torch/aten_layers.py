@@ -45,6 +45,23 @@ class LinearTest(CaseTest):
         self.agrees("linear", numbers(3, 4), numbers(4))
         self.agrees("linear", numbers(3, 4, dtype=torch.bfloat16), numbers(5, 4, dtype=torch.bfloat16))
 
+    def test_sums_of_products(self):
+        extents = {"b": 2, "h": 3, "g": 4, "i": 5, "j": 2, "k": 6}
+        for equation in ("ij,jk->ik", "bij,bjk->bik", "bhid,bhjd->bhij", "bghid,bghjd->bghij", "bghij,bghjd->bghid",
+                         "i,j->ij", "i,i->", "ij,ij->ij", "bij,bij->b", "ijk,jg->ikg", "bi,bj->bji", "ij,jk", "ij->ji",
+                         "bij->j", "bij,k->bk", "bhgi,jh->bjgi", "bij,kj->kib"):
+            terms = equation.split("->")[0].split(",")
+            x = [numbers(*(extents.get(ch, 7) for ch in t), seed=i) for i, t in enumerate(terms)]
+            self.agrees("einsum", equation, x)
+        for equation in ("...ij,...jk->...ik", "...ij,jk->i...k", "i...->...", "b...,b...->..."):
+            terms = equation.split("->")[0].split(",")
+            x = [numbers(2, 3, 4, 4, seed=i) if "..." in t else numbers(4, 4) for i, t in enumerate(terms)]
+            self.agrees("einsum", equation, x)
+        self.agrees("einsum", "ij,jk->ik", [numbers(3, 4, dtype=torch.int64), numbers(4, 2, dtype=torch.int64)])
+        self.refused("einsum", "ii->i", [numbers(3, 3)], reason="diagonal")
+        self.refused("einsum", "ij,jk,kl->il", [numbers(3, 3)] * 3, reason="more than two")
+        self.refused("einsum", "ij,ij->ij", [numbers(3, 3), numbers(1, 3)], reason="extents of 1")
+
     def test_matrices(self):
         m = numbers(2, 3, 3) + 4 * torch.eye(3)
         for name in ("linalg_inv", "inverse", "linalg_det", "det"):

@@ -170,6 +170,26 @@ class CompileTest(Case):
         self.assertEqual([p.by for p in c.report.parts], ["kiln", "torch", "kiln"])
         self.assertEqual(c.report.reasons, {"relu": "as was asked for"})
 
+    def test_shapes_that_numbers_decide(self):
+        x = torch.tensor([1.0, -1.0, 2.0])
+        for f in (
+            lambda x: (x > 0).nonzero() + 1,
+            lambda x: x[x > 0] * 2,
+            lambda x: torch.masked_select(x, x > 0).exp(),
+            lambda x: x.unique()[0],
+            lambda x: torch.repeat_interleave(x, (x > 0).long()).sum(),
+        ):
+            with self.assertRaisesRegex(kiln.torch.TraceError, "as large as the numbers say"):
+                kiln.torch.compile(f, x)
+        last = kiln.torch.compile(lambda x: (x > 0).nonzero(), x)
+        self.assertEqual(last(torch.ones(3)).shape, (3, 1))
+
+    def test_numbers_of_constants_may_be_read(self):
+        steps = torch.tensor([3, 1, 2])
+        f = lambda x: x * int(steps.max()) + steps[steps > 1].sum().item() + float(torch.arange(4).sum())  # noqa: E731
+        x = torch.rand(2)
+        self.assert_equal(kiln.torch.compile(f, x)(x), f(x))
+
     def test_random_numbers_are_drawn_by_each_run(self):
         c = kiln.torch.compile(lambda x: x + torch.rand(4), torch.zeros(4), check=False)
         x = torch.zeros(4)
@@ -263,6 +283,21 @@ class BatchTest(Case):
             x = torch.rand(n, 3, 3)
             self.assert_equal(c(x), f(x), 1e-5)
         self.assertEqual(len(c.reports), 1)
+
+    def test_a_batch_of_one_has_shortcuts_in_pytorch(self):
+        token = torch.randn(1, 1, 4)
+        f = lambda x: torch.cat([token.expand(x.shape[0], -1, -1), x.reshape(-1, 2, 4)], 1).transpose(0, 1).reshape(3, -1)  # noqa: E731
+        c = kiln.torch.compile(f, torch.rand(1, 8), dynamic_batch=True)
+        self.assertTrue(c.report.dynamic_batch, str(c.report))
+        for n in (1, 3, 8):
+            x = torch.rand(n, 8)
+            self.assert_equal(c(x), f(x))
+        for other in (lambda x: x.squeeze() + 1, lambda x: x * 2 if x.shape[0] == 1 else x * 3):
+            c = kiln.torch.compile(other, torch.rand(1, 8), dynamic_batch=True)
+            for n in (1, 3):
+                x = torch.rand(n, 8)
+                self.assert_equal(c(x), other(x))
+            self.assertIn("for each shape", str(c.report))
 
     def test_the_batch_is_another_dim(self):
         f = lambda x, y: (x * 2).transpose(0, 1) @ y  # noqa: E731

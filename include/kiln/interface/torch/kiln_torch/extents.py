@@ -115,6 +115,15 @@ def unify(traces: Sequence[Trace], sizes: Sequence[int]) -> Trace:
     return first
 
 
+def check_shapes(made: Trace, n: int, shapes: Sequence[Sequence[int]]) -> None:
+    """Raises NotOneGraph where the results of a run with batch n have other shapes than the graph says."""
+    (results,) = next(x for x in made.graph.graph.nodes if x.op == "output").args
+    for node, shape in zip(results, shapes):  # type: ignore[arg-type]
+        extents = node.meta["extents"]
+        if tuple(e.at(n) if isinstance(e, Extent) else e for e in extents) != tuple(shape):
+            raise NotOneGraph(f"a result for the batch {n} has the shape {list(shape)}")
+
+
 def dims_of(node: Node, n: Any) -> Any:
     """The shape of a node's tensor, its extents over the symbol n where the graph has Extents; else None."""
     extents = node.meta.get("extents")

@@ -16,7 +16,7 @@ from .. import _kiln
 from .aten import Entry, name_of, table
 from .symbols import dim_of, is_symbolic
 from .tensors import to_kiln
-from .trace import nbytes
+from .record import nbytes
 from .types import Kind, Number, exact_in, HALVES, kiln_dtype, promoted, torch_dtype
 
 
@@ -62,12 +62,12 @@ class Lowering:
     def dtype(self) -> str:
         """The only or first result's dtype."""
         found = self.dtypes[0]
-        return found if found is not None else self.refuse("the node's result has no dtype that kiln has")
+        return found if found is not None else str(self.refuse("the node's result has no dtype that kiln has"))
 
     @property
     def name(self) -> str:
         """The operator's overload, such as `aten::add.Tensor`."""
-        return str(name_of(self.node.target))
+        return name_of(self.node.target)
 
     def reads(self, index: int) -> bool:
         """Whether a result is read: one that is not may be None."""
@@ -201,9 +201,7 @@ def supports(node: Node) -> str | None:
     entry = _entry(node)
     if entry is None:
         return "kiln has no lowering of the operator"
-    args, kwargs = arguments_of(
-        node, *map_arg((node.args, node.kwargs), result_of)  # type: ignore[arg-type]
-    )
+    args, kwargs = arguments_of(node, *map_arg((node.args, node.kwargs), result_of))
     for x in tree_flatten((args, kwargs, result_of(node)))[0]:
         if isinstance(x, torch.Tensor):
             if x.layout != torch.strided:

@@ -12,10 +12,11 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from .extents import Extent, dims_of, map_numbers
-from .trace import VIEWS, is_random, nbytes, shape_only
+from .record import VIEWS, is_random, nbytes, shape_only
 
-_MOST_FOLDED = 1 << 24  # bytes of a constant that is computed at compile time
+# What rounds weights is told to kiln, which keeps them as integers.
 _KEPT = ("fake_quantize", "quantize", "dequantize")
+_MOST_FOLDED = 1 << 24  # bytes of a constant that is computed at compile time
 # Operators that compute nothing.
 _FREE = {"view", "_unsafe_view", "t", "transpose", "permute", "expand", "unsqueeze", "squeeze", "select",
          "slice", "clone", "detach", "alias", "split", "unbind", "as_strided", "reshape", "unsafe_split", "split_with_sizes"}
@@ -151,7 +152,7 @@ class PartGraph:
         def twin(node: Node) -> Node:
             if node not in twins:
                 twins[node] = self.graph.create_node("get_attr", node.target)
-                twins[node].meta = dict(node.meta)
+                twins[node].meta = {**node.meta, "constant": getattr(whole, node.target)}  # type: ignore[arg-type]
             return twins[node]
 
         for i, node in enumerate(part.inputs):

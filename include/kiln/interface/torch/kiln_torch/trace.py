@@ -8,45 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch.fx import Graph, GraphModule, Node
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
+from torch.fx import GraphModule
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from .. import _kiln
-from . import products
-from .decompose import decompositions
-
-# Functions that are one operator of kiln's though PyTorch computes them as many: with the overload that says the same.
-_WHOLE = {
-    "lstm": "lstm.input",
-    "gru": "gru.input",
-    "rnn_tanh": "rnn_tanh.input",
-    "rnn_relu": "rnn_relu.input",
-}
-_READS_A_NUMBER = {"_local_scalar_dense", "is_nonzero", "equal"}
-# Constants that are made of constants are computed now, up to this many bytes beyond their operands'.
-_MOST_FOLDED = 1 << 20
-# What rounds weights is told to kiln, which keeps them as integers.
-_KEPT = ("fake_quantize", "quantize", "dequantize")
-
-
-# What fills a tensor of the shape of another one or of a given one; None: with an argument.
-_FILLS = {"new_zeros": 0, "new_ones": 1, "zeros_like": 0, "ones_like": 1, "new_full": None, "full_like": None}
-
-
-def _fill_value(func: Any, args: Any, kwargs: Any) -> Any:
-    at = next(i for i, a in enumerate(func._schema.arguments) if a.name == "fill_value")
-    return args[at] if at < len(args) else kwargs["fill_value"]
-
-
-# Operators that show their operand's elements where they are.
-VIEWS = {"getitem", "view", "t", "transpose", "permute", "unsqueeze", "squeeze", "select", "slice", "detach", "alias", "split",
-         "unbind", "reshape", "unsafe_split", "split_with_sizes"}
-
-
-class TraceError(_kiln.ArgumentError):
-    """A module whose run is no graph of operators: it reads numbers out of tensors, or makes what is no tensor."""
+from .quantized import callable_of, put_forms
+from .record import Recorder, TraceError, Whole, unwrap, wrap
 
 
 class Trace(NamedTuple):
@@ -69,165 +36,6 @@ class Result(NamedTuple):
     """The place of a tensor among the graph's results."""
 
     index: int
-
-
-def wrap(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor whose mutations become new tensors."""
-    try:
-        return torch._to_functional_tensor(tensor)
-    except TypeError:  # of PyTorch 2.0
-        return torch._to_functional_tensor(tensor, mirror_autograd_meta=False)
-
-
-def unwrap(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor that a wrapped one stands for."""
-    if not torch._is_functional_tensor(tensor):
-        return tensor
-    torch._sync(tensor)
-    return torch._from_functional_tensor(tensor)
-
-
-class _Recorder(TorchDispatchMode):
-    """Writes each operator that runs as a node. Tensors that it does not know are constants."""
-
-    def __init__(self, names: Mapping[int, str]) -> None:
-        super().__init__()
-        self.graph = Graph()
-        self.root = torch.nn.Module()
-        self.names = names  # of state, by id
-        self.nodes: dict[int, Node] = {}
-        self.alive: list[Any] = []  # an id is unique as long as its tensor lives
-        self.reads: list[str] = []
-        self.silent = False
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if func in decompositions and not self.silent:
-            with _Again(self):
-                return decompositions[func](*args, **kwargs)
-        made = products.run(func, args, kwargs)
-        if not self.silent:
-            self.record(func, args, kwargs, made)
-        return made
-
-    def record(self, func: Any, args: Any, kwargs: Any, made: Any) -> None:
-        name = func._schema.name.split("::")[1]
-        if name in ("lift_fresh", "detach", "alias") and made is args[0]:
-            return
-        tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
-        if name in _READS_A_NUMBER and any(id(t) in self.nodes for t in tensors):
-            self.reads.append(name)
-        results = [x for x in tree_flatten(made)[0] if isinstance(x, torch.Tensor)]
-        if not results or self._folds(func, name, tensors, results):
-            return
-        if name in _FILLS and isinstance(made, torch.Tensor):  # of a tensor it asks the shape and dtype alone
-            value = _FILLS[name] if _FILLS[name] is not None else _fill_value(func, args, kwargs)
-            func, args, kwargs = torch.ops.aten.full.default, (list(made.shape), value), {"dtype": made.dtype}
-        if name == "_reshape_alias":  # its strides are those that any view has
-            func, args = torch.ops.aten.reshape.default, args[:2]
-        node = self.graph.call_function(func, *tree_map(self.node_of, (tuple(args), dict(kwargs))))
-        node.meta["val"] = tree_map(shape_only, made)
-        if isinstance(made, torch.Tensor):
-            self.know(made, node)
-        else:
-            for i, x in enumerate(made):
-                if isinstance(x, torch.Tensor):
-                    item = self.graph.call_function(operator.getitem, (node, i))
-                    item.meta["val"] = shape_only(x)
-                    self.know(x, item)
-
-    def _folds(self, func: Any, name: str, tensors: Sequence[Any], results: Sequence[Any]) -> bool:
-        if not tensors or any(id(t) in self.nodes for t in tensors):
-            return False
-        if is_random(func) or func._schema.is_mutable or name.startswith(_KEPT) or name in VIEWS:
-            return False  # of views, fold() knows who reads them
-        return sum(map(nbytes, results)) <= sum(map(nbytes, tensors)) + _MOST_FOLDED
-
-    def know(self, tensor: torch.Tensor, node: Node) -> None:
-        self.nodes[id(tensor)] = node
-        self.alive.append(tensor)
-
-    def placeholder(self, tensor: torch.Tensor, name: str) -> None:
-        node = self.graph.placeholder(name)
-        node.meta["val"] = shape_only(tensor)
-        self.know(tensor, node)
-
-    def node_of(self, x: Any) -> Any:
-        """The node of a tensor; anything else as it is."""
-        if not isinstance(x, torch.Tensor):
-            return x
-        if id(x) not in self.nodes:
-            wanted = self.names.get(id(x), "constant").replace(".", "_")
-            name = wanted if wanted != "constant" and not hasattr(self.root, wanted) else f"{wanted}_{len(self.nodes)}"
-            self.root.register_buffer(name, x.detach() if not x.is_inference() else x)
-            node = self.graph.create_node("get_attr", name)
-            node.meta["val"] = shape_only(x)
-            self.know(x, node)
-        return self.nodes[id(x)]
-
-
-class _Again(TorchDispatchMode):
-    """A recorder within itself, for what an operator is written as."""
-
-    def __init__(self, recorder: _Recorder) -> None:
-        super().__init__()
-        self.recorder = recorder
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return self.recorder.__torch_dispatch__(func, types, args, kwargs)
-
-
-class _Whole(TorchFunctionMode):
-    """Keeps functions that are one operator of kiln's."""
-
-    def __init__(self, recorder: _Recorder) -> None:
-        super().__init__()
-        self.recorder = recorder
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        overload = _WHOLE.get(getattr(func, "__name__", ""))
-        # the other overload, of packed sequences, has a tensor of sizes second
-        if overload is None or kwargs or isinstance(args[3], (list, tuple)):
-            return func(*args, **(kwargs or {}))
-        name, _, of = overload.partition(".")
-        op = getattr(getattr(torch.ops.aten, name), of)
-        plain = tree_map(lambda x: unwrap(x) if isinstance(x, torch.Tensor) else x, args)
-        with _below_functionalization():
-            self.recorder.silent = True
-            try:
-                made = op(*plain)
-            finally:
-                self.recorder.silent = False
-        self.recorder.record(op, plain, {}, made)
-        return tuple(wrap(x) for x in made)
-
-
-@contextlib.contextmanager
-def _below_functionalization() -> Iterator[None]:
-    torch._disable_functionalization()
-    try:
-        yield
-    finally:
-        torch._enable_functionalization(reapply_views=True)
-
-
-def shape_only(x: Any) -> Any:
-    """A tensor's shape and dtype, without data; anything else as it is."""
-    if not isinstance(x, torch.Tensor) or x.layout != torch.strided:
-        return x
-    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
-
-
-def nbytes(tensor: torch.Tensor) -> int:
-    """Bytes of all elements."""
-    return tensor.numel() * tensor.element_size()
-
-
-def is_random(func: Any) -> bool:
-    """Whether an operator draws random numbers, or gives memory that nobody has written."""
-    tags = getattr(func, "tags", ())
-    name = func._schema.name.split("::")[1]
-    return torch.Tag.nondeterministic_seeded in tags or name.startswith(("rand", "empty", "new_empty"))
 
 
 def state_of(module: Any) -> dict[str, torch.Tensor]:
@@ -307,7 +115,7 @@ def trace(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Trace:
 def _trace(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mutated: Sequence[str]) -> Trace:
     flat, spec = tree_flatten((tuple(args), dict(kwargs)))
     state = state_of(module) if isinstance(module, torch.nn.Module) else {}
-    recorder = _Recorder({id(t): name for name, t in state.items()})
+    recorder = Recorder({id(t): name for name, t in state.items()})
     given: list[torch.Tensor] = []
     for x in flat:
         if isinstance(x, torch.Tensor):
@@ -325,11 +133,12 @@ def _trace(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mutated:
     tensors = iter(wrapped)
     call = tree_unflatten([next(tensors) if isinstance(x, torch.Tensor) else x for x in flat], spec)
     with as_it_was(module, None), torch.no_grad():
+        put_forms(module)
         _put_state(module, {id(t): replaced[name] for name, t in state.items()})
         torch._enable_functionalization(reapply_views=True)
         try:
-            with _Whole(recorder), recorder:
-                outputs, out_spec = tree_flatten(module(*call[0], **call[1]))
+            with Whole(recorder), recorder:
+                outputs, out_spec = tree_flatten(callable_of(module)(*call[0], **call[1]))
                 outputs = [unwrap(x) if isinstance(x, torch.Tensor) else x for x in outputs]
                 new = [unwrap(x) for x in wrapped]
                 new_state = {name: unwrap(t) for name, t in replaced.items()}
@@ -348,6 +157,13 @@ def _trace(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mutated:
     values = (*tensors_out, *(new[i] for i in changed), *(new_state[name] for name in names))
     recorder.graph.output(tuple(map(recorder.node_of, values)))
     recorder.graph.eliminate_dead_code()
+    for node in recorder.of_any_size:
+        readers = {u for n in (node, *node.users) for u in n.users if u.target is not operator.getitem}
+        if any(u.op != "output" for u in readers):
+            raise TraceError(
+                f"a module's run is the same for all values of its inputs: found {node.target}, whose result is as large as the numbers "
+                f"say, and {next(u for u in readers if u.op != 'output').target} that reads it; compile the parts of the module without it"
+            )
     return Trace(
         GraphModule(recorder.root, recorder.graph),
         spec,

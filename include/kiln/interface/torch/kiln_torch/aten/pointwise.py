@@ -121,16 +121,26 @@ def rsub(c: Any, x: Any, other: Any, alpha: Any = 1) -> Any:
     return c.convert(ops.sub(y, times(c, x, alpha)), dtype)
 
 
+def _by_one_number(c: Any, x: Any, other: Any, op: Any, kind: Kind = Kind.DEFAULT) -> Any:
+    """op(x, other) in the promoted dtype. By one number it is done to what x was made of by a reshape: a product of
+    matrices and its scale stay side by side."""
+    alone = isinstance(x, _kiln.Value) and not (isinstance(other, _kiln.Value) and other.shape)
+    before = c.before_reshape(x) if alone and x.shape else x
+    dtype, (a, b) = c.wide(before, other, kind=kind)
+    made = c.convert(op(a, b), dtype)
+    return made if before is x else c.reshaped(made, x.shape)
+
+
 @lowers("mul.Tensor", "mul.Scalar")
 def mul(c: Any, x: Any, other: Any) -> Any:
-    dtype, (x, y) = c.wide(x, other)
-    return ops.logical_and(x, y) if dtype == "bool" else c.convert(ops.mul(x, y), dtype)
+    if promoted(x, other) == "bool":
+        return ops.logical_and(x, c.convert(other, "bool"))
+    return _by_one_number(c, x, other, ops.mul)
 
 
 @lowers("div.Tensor", "div.Scalar", "true_divide.Tensor", "true_divide.Scalar")
 def div(c: Any, x: Any, other: Any) -> Any:
-    dtype, (x, y) = c.wide(x, other, kind=TO_FLOAT)
-    return c.convert(ops.div(x, y), dtype)
+    return _by_one_number(c, x, other, ops.div, TO_FLOAT)
 
 
 @lowers("div.Tensor_mode", "div.Scalar_mode")

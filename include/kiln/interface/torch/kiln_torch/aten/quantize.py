@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from ... import _kiln, ops
 from ..types import kiln_dtype
 from .table import lowers
@@ -61,8 +63,24 @@ def dequantize_channels(
     return c.convert(_real(c, q, scale, zero, axis % len(q.shape)), c.dtype)
 
 
+def _integers(weight: Any, scale: Any, zeros: Any, low: int, high: int, axis: int | None, c: Any) -> Any:
+    """A weight rounded as _rounded rounds."""
+    scales = torch.tensor(float(scale)) if axis is None else c.node.args[1].meta["constant"]
+    shape = [] if axis is None else [-1 if d == axis else 1 for d in range(weight.dim())]
+    return torch.clamp(torch.round(weight.double() / scales.double().view(shape)) + zeros.double().view(shape), low, high)
+
+
 def _fake(c: Any, x: Any, scale: Any, zero: Any, low: int, high: int, axis: int | None) -> Any:
     dtype = _RANGES.get((low, high), "i32")
+    held = getattr(c.node.args[0], "meta", {}).get("constant")
+    known = axis is None and not isinstance(scale, _kiln.Value) and not isinstance(zero, _kiln.Value)
+    if axis is not None:
+        known = all("constant" in getattr(n, "meta", {}) for n in c.node.args[1:3])
+    if held is not None and known and dtype != "i32":  # a weight is a constant of integers
+        zeros = torch.tensor(float(zero)) if axis is None else c.node.args[2].meta["constant"]
+        q = c.constant(_integers(held, scale, zeros, low, high, axis, c), dtype)
+        more = [c.constant(zeros, dtype)] if bool(zeros.any()) else []
+        return c.convert(ops.dequantize_linear(q, c.convert(scale, "f32"), *more, axis=axis or 0), x.dtype)
     return c.convert(_real(c, _rounded(c, x, scale, zero, low, high, axis, dtype), scale, zero, axis), x.dtype)
 
 

@@ -42,10 +42,17 @@ def joined(values: list[Any], axis: int) -> Any:
     return values[0] if len(values) == 1 else ops.concat(*values, axis=axis)
 
 
+def reshaped_to(c: Any, x: Any, extents: list[Any]) -> Any:
+    """x with other extents; what x was made of where that has them."""
+    before = c.before_reshape(x)
+    if list(x.shape) == extents:
+        return x
+    return before if list(before.shape) == extents else c.reshaped(before, extents)
+
+
 @lowers("view", "_unsafe_view", "reshape", "_reshape_alias", "view_copy", "_reshape_copy")
 def view(c: Any, x: Any, size: Any, stride: Any = None) -> Any:
-    wanted, before = c.resolved(x, size), c.before_reshape(x)
-    return before if list(before.shape) == wanted else c.reshaped(before, wanted)
+    return reshaped_to(c, x, c.resolved(x, size))
 
 
 @lowers("view_as", "reshape_as")
@@ -265,15 +272,39 @@ def _triangle(c: Any, x: Any, upper: bool, k: int) -> Any:
     return ops.tri(x, upper=upper, k=k)
 
 
+def _only_reshapes(x: Any, size: Any, stride: Any, offset: Any) -> bool:
+    """Whether a contiguous x's elements are read in their order, all of them. The first extent may be symbolic."""
+    if offset or not all(isinstance(n, int) for n in (*size[1:], *stride, *x.shape[1:])):
+        return False
+    step = 1
+    for n, s in reversed(list(zip(size[1:], stride[1:]))):
+        if n != 1 and s != step:
+            return False
+        step *= n
+    if size and isinstance(size[0], int) and size[0] == 1:
+        return step == math.prod(x.shape)
+    if size and stride[0] != step:
+        return False
+    if size and isinstance(size[0], int):
+        return size[0] * step == math.prod(x.shape)
+    return bool(size) and step == math.prod(x.shape[1:])
+
+
 def _reads_as_written(x: Any, size: Any, stride: Any, offset: Any = None) -> str | None:
     if not x.is_contiguous():
         return "it reads a tensor's memory, which is not contiguous"
+    if _only_reshapes(x, size, stride, offset):
+        return None
+    if not all(isinstance(n, int) for n in (*size, *stride, *x.shape)):
+        return "it reads a symbolic extent"
     last = (offset or 0) + sum((n - 1) * s for n, s in zip(size, stride))
     return "it reads beyond the tensor" if 0 not in size and last >= x.numel() else None
 
 
 @lowers("as_strided", "as_strided_copy", check=_reads_as_written)
 def as_strided(c: Any, x: Any, size: Any, stride: Any, offset: Any = None) -> Any:
+    if _only_reshapes(x, size, stride, offset):
+        return reshaped_to(c, x, c.shape(size))
     at = torch.full(tuple(size), offset or 0)
     for d, (n, s) in enumerate(zip(size, stride)):
         at = at + (torch.arange(n) * s).reshape([n if i == d else 1 for i in range(len(size))])
