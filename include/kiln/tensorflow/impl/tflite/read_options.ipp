@@ -75,6 +75,14 @@ std::vector<attribute> read_builtin(const flatbuffers::Table& options, const fla
   return out;
 }
 
+// The numbers of a map as they stand in the file. The library's own conversions also read numbers of texts, for which
+// they need more than headers.
+struct map_numbers : flexbuffers::Map {
+  explicit map_numbers(const flexbuffers::Map& m) : Map(m) {}
+  double real(std::size_t i) const { return flexbuffers::ReadDouble(data_ + i * byte_width_, byte_width_); }
+  std::int64_t integer(std::size_t i) const { return flexbuffers::ReadInt64(data_ + i * byte_width_, byte_width_); }
+};
+
 // A custom operator's options are a map of numbers and texts, where they are a map at all.
 std::vector<attribute> read_custom(const flatbuffers::Vector<std::uint8_t>& bytes, const std::string& where) {
   std::vector<attribute> out;
@@ -84,16 +92,17 @@ std::vector<attribute> read_custom(const flatbuffers::Vector<std::uint8_t>& byte
     refuse_part(where, "its options are no flexbuffer");
   const flexbuffers::Reference root = flexbuffers::GetRoot(bytes.data(), bytes.size());
   if (!root.IsMap()) return out;
-  const flexbuffers::Map map = root.AsMap();
+  const map_numbers map(root.AsMap());
   for (std::size_t i = 0; i < map.size(); ++i) {
     std::string name = map.Keys()[i].AsKey();
-    const flexbuffers::Reference v = map.Values()[i];
-    if (v.IsFloat())
-      out.push_back(real_of(std::move(name), v.AsDouble()));
-    else if (v.IsBool() || v.IsIntOrUint())
-      out.push_back(integer_of(std::move(name), v.AsInt64()));
-    else if (v.IsString())
-      out.push_back(text_of(std::move(name), v.AsString().str()));
+    switch (map.Values()[i].GetType()) {
+      case flexbuffers::FBT_FLOAT: out.push_back(real_of(std::move(name), map.real(i))); break;
+      case flexbuffers::FBT_BOOL:
+      case flexbuffers::FBT_INT:
+      case flexbuffers::FBT_UINT: out.push_back(integer_of(std::move(name), map.integer(i))); break;
+      case flexbuffers::FBT_STRING: out.push_back(text_of(std::move(name), map.Values()[i].AsString().str())); break;
+      default: break;
+    }
   }
   return out;
 }

@@ -5,11 +5,11 @@ namespace kiln::tensorflow {
 
 namespace {
 
-// The first `length` elements along axis 0 of x and then of zeros.
-value padded_to(node_context& c, value x, dimension length) {
+// The first `length` elements along an axis of x and then of zeros.
+value padded_to(node_context& c, value x, dimension length, std::int64_t axis = 0) {
   dims lens = lens_of(x);
-  lens[0] = length;
-  return x.concat(scalar_like(c, x, 0).broadcast_to(lens), 0).slice({{0}, {0}, {length}, {}});
+  lens[static_cast<std::size_t>(axis)] = length;
+  return x.concat(scalar_like(c, x, 0).broadcast_to(lens), axis).slice({{axis}, {0}, {length}, {}});
 }
 value count_of_rows(node_context& c, value x, dtype type) {
   return dimensions_value(c.build, {}, {x.dim(0)}).convert(type);
@@ -36,7 +36,8 @@ variables import_suppression_4(node_context& c) {
 variables import_suppression_5(node_context& c) {
   if (c.has(5)) {
     const literal* const sigma = c.constant(5);
-    if (!sigma || sigma->elements() != 1 || sigma->at<double>(0) != 0) c.unsupported("scores that overlaps lower (soft_nms_sigma)");
+    if (!sigma || sigma->elements() != 1 || sigma->at<double>(0) != 0)
+      c.unsupported("scores that overlaps lower (soft_nms_sigma)");
   }
   const value chosen = suppressed(c);
   const dimension most = c.extent(2, "the most boxes");
@@ -82,7 +83,6 @@ detection detection_of(node_context& c) {
   d.per_box = count("max_classes_per_detection", 0);
   d.per_class = count("detections_per_class", 100);
   d.classes = count("num_classes", 0);
-  d.per_box = std::min(d.per_box, d.classes);
   const dimension listed = c.in(1).dim(2);
   if (!listed.is_constant() || listed.value() < d.classes)
     c.malformed("there are scores for " + kiln::to_string(listed) + " classes of " + std::to_string(d.classes));
@@ -103,14 +103,20 @@ variables detect_by_box(node_context& c, const detection& d) {
   const value rows =
       chosen_rows(c, d.boxes, best.unsqueeze({0}), c.build.scalar(dtype::i64, d.most), d.overlap, d.least);
   const value chosen = onnx::element_at(rows, 1, 2);
-  const value k = c.build.constant(dtype::i64, {1}, std::span<const std::int64_t>(&d.per_box, 1));
+  const std::int64_t own = std::min(d.per_box, d.classes);
+  const value k = c.build.constant(dtype::i64, {1}, std::span<const std::int64_t>(&own, 1));
   const variables top = as_onnx(c, "TopK", {d.scores.gather(chosen, 0), k});
-  const dimension n = chosen.dim(0) * d.per_box, length = d.most * d.per_box;
-  const value boxes =
-      d.boxes.gather(chosen, 0).unsqueeze({1}).broadcast_to({chosen.dim(0), d.per_box, 4}).reshape({n, 4});
-  const value classes = padded_to(c, top[1].tensor.reshape({n}), length);
-  return batched(c, padded_to(c, boxes, length), classes, padded_to(c, top[0].tensor.reshape({n}), length),
-                 dimensions_value(c.build, {}, {n}));
+  const dimension n = chosen.dim(0), length = d.most * d.per_box;
+  // [n, best classes, ...] as a list in which each box has its places
+  const auto listed = [&](value v) {
+    if (own < d.per_box) v = padded_to(c, v, d.per_box, 1);
+    dims lens = lens_of(v);
+    lens.erase(0);
+    lens[0] = n * d.per_box;
+    return padded_to(c, v.reshape(lens), length);
+  };
+  const value boxes = d.boxes.gather(chosen, 0).unsqueeze({1}).broadcast_to({n, own, 4});
+  return batched(c, listed(boxes), listed(top[1].tensor), listed(top[0].tensor), dimensions_value(c.build, {}, {n}));
 }
 
 // Boxes of each class, the best of all of them.
@@ -128,11 +134,11 @@ variables detect_by_class(node_context& c, const detection& d) {
   const auto listed = [&](value v) {
     dims rest = lens_of(v);
     rest[0] = d.most;
-    return v.concat(scalar_like(c, v, 0).broadcast_to(rest), 0).gather(order, 0);
+    return padded_to(c, v.concat(scalar_like(c, v, 0).broadcast_to(rest), 0).gather(order, 0), d.most * d.per_box);
   };
   const value found = is_found.convert(dtype::i64).reduce_sum({0}).reshape({});
-  return batched(c, listed(d.boxes.gather(chosen, 0)), listed(kinds),
-                 is_found.where(top[0].tensor, c.build.scalar(dtype::f32, 0)), found);
+  const value best = is_found.where(top[0].tensor, c.build.scalar(dtype::f32, 0));
+  return batched(c, listed(d.boxes.gather(chosen, 0)), listed(kinds), padded_to(c, best, d.most * d.per_box), found);
 }
 
 // Encodings [1, n, 4], scores [1, n, classes with those before them that are none], anchors [n, 4].

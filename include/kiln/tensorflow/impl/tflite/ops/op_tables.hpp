@@ -13,6 +13,7 @@ struct tflite_operator {
   onnx::import_function function = nullptr;
   std::string_view same_as = {};
   std::string_view note = {};
+  bool activates_inside = false;  ///< its activation is no function of its result
 };
 using tflite_table = std::span<const tflite_operator>;
 

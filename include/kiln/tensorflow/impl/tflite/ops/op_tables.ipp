@@ -25,7 +25,8 @@ variables import_operator(node_context& c) {
   const auto types = c.integers("output_types");
   for (std::size_t k = 0; k < out.size() && k < types.size(); ++k) {
     if (!out[k].tensor || out[k].is_sequence) continue;
-    if (k == 0) out[k] = variable(activated(c, out[k].tensor, c.integer("fused_activation_function", 0)));
+    if (k == 0 && !op->activates_inside)
+      out[k] = variable(activated(c, out[k].tensor, c.integer("fused_activation_function", 0)));
     if (types[k] != 0) out[k] = variable(out[k].tensor.convert(declared_type(c, k)));
   }
   return out;

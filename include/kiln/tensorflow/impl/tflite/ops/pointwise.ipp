@@ -45,13 +45,13 @@ variables import_atan2(node_context& c) {
 variables import_fake_quant(node_context& c) {
   const std::int64_t bits = c.integer("num_bits", 8);
   if (bits < 2 || bits > 16) c.malformed("num_bits is " + std::to_string(bits));
-  const double low = c.real("min", 0), high = c.real("max", 0);
+  const float low = c.real("min", 0), high = c.real("max", 0);
   if (!(low <= 0 && high >= 0 && low < high)) c.malformed("the range is of 0 and some numbers beside it");
-  const double first = c.flag("narrow_range") ? 1 : 0, last = static_cast<double>((std::int64_t{1} << bits) - 1);
-  const double scale = (high - low) / (last - first);
-  const double zero = std::round(std::min(std::max(first - low / scale, first), last));
+  const float first = c.flag("narrow_range") ? 1 : 0, last = static_cast<float>((std::int64_t{1} << bits) - 1);
+  const float scale = (high - low) / (last - first);
+  const float zero = std::round(std::min(std::max(first - low / scale, first), last));
   const value x = c.in(0), step = scalar_like(c, x, scale);
-  const auto bound = [&](double v) { return scalar_like(c, x, (v - zero) * scale); };
+  const auto bound = [&](float v) { return scalar_like(c, x, (v - zero) * scale); };
   const value kept = c.build.add(op::clip{}, x, bound(first), bound(last)) - bound(first);
   return {(kept / step + scalar_like(c, x, .5)).floor() * step + bound(first)};
 }

@@ -167,13 +167,13 @@ variables import_svdf(node_context& c) {
 tflite_table tflite_recurrent_operators() {
   constexpr std::string_view zeros = "the state is of zeros when a run begins";
   static constexpr tflite_operator table[] = {
-      {"BIDIRECTIONAL_SEQUENCE_LSTM", import_bidirectional_lstm, {}, zeros},
-      {"BIDIRECTIONAL_SEQUENCE_RNN", import_bidirectional_rnn, {}, zeros},
-      {"LSTM", import_lstm, {}, zeros},
-      {"RNN", import_rnn, {}, zeros},
+      {"BIDIRECTIONAL_SEQUENCE_LSTM", import_bidirectional_lstm, {}, zeros, true},
+      {"BIDIRECTIONAL_SEQUENCE_RNN", import_bidirectional_rnn, {}, zeros, true},
+      {"LSTM", import_lstm, {}, zeros, true},
+      {"RNN", import_rnn, {}, zeros, true},
       {"SVDF", import_svdf, {}, zeros},
-      {"UNIDIRECTIONAL_SEQUENCE_LSTM", import_sequence_lstm, {}, zeros},
-      {"UNIDIRECTIONAL_SEQUENCE_RNN", import_sequence_rnn, {}, zeros},
+      {"UNIDIRECTIONAL_SEQUENCE_LSTM", import_sequence_lstm, {}, zeros, true},
+      {"UNIDIRECTIONAL_SEQUENCE_RNN", import_sequence_rnn, {}, zeros, true},
   };
   return table;
 }
