@@ -39,21 +39,64 @@ void print_page() {
   for (const tensorflow::operator_info& o : tensorflow::operators()) fmt::print("| {} | {} |\n", o.name, o.note);
 }
 
-}  // namespace
+void print_tflite_page() {
+  fmt::print(
+      "# TFLite\n\n"
+      "Written by `kiln ops --tflite --markdown`; a test compares it with the importer's table.\n\n"
+      "`kiln run`, `perf`, `show`, `verify`, `export` and the other verbs take a TFLite file (`.tflite`, by its "
+      "content) "
+      "as they take an ONNX file; so do\n"
+      "`kiln.read` of Python, `kiln_program_import` of C, and `tensorflow::read_model` of C++. "
+      "`examples/models/digits/model.tflite` is one, written by\n`model_tflite.py` beside it:\n\n"
+      "```\nkiln run examples/models/digits/model.tflite\n```\n\n"
+      "- **Inputs and outputs** are those of the file's first subgraph, under the names of its tensors; with "
+      "`--signature "
+      "NAME` (`import_options::signature`) those\n"
+      "  of a signature, under its names. Extents that `shape_signature` leaves open are symbols, `NAME.AXIS`, unless "
+      "`--batch N`, `--dim` or `--shape` say what they are.\n"
+      "- **Quantized tensors** (int8, uint8, int16, int4; one scale or one for each channel) keep their types at "
+      "inputs "
+      "and outputs. Inside, operators compute\n"
+      "  between a dequantization and a quantization, which kiln's integer kernels take together; operators that only "
+      "move numbers take them as they are. Biases of\n"
+      "  int32 and int64, weights of float16 with DEQUANTIZE, and weights that alone are quantized are taken too; the "
+      "latter compute in floats.\n"
+      "- **Activations** that an operator states, subgraphs (IF, WHILE, CALL, CALL_ONCE) and variables that an "
+      "initializer assigns are imported.\n"
+      "- **States** (variable tensors) are of zeros when a run begins; the compile report names them. A variable that "
+      "a "
+      "run assigns is refused.\n"
+      "- **Refused by name**: sparse tensors, blockwise quantization, tensors in other files, strings but as "
+      "constants, "
+      "LSTMs with projections, normalized gates, clipping\n"
+      "  or quantized activations, operators of TensorFlow itself (`Flex...`). Operators that have no importer are "
+      "reported all at once, with their tensors.\n"
+      "- **Damaged files** are errors that name what is wrong: flatbuffers' verifier reads every file first.\n\n"
+      "Models of each of these operators but the assignments and calls are compared with TFLite's own interpreter "
+      "(`test/tensorflow/tflite_cases.mjs`): floats within 2e-5\n"
+      "of the greatest, quantized results within one step.\n\n"
+      "## {} operators\n\n| operator | notes |\n|---|---|\n",
+      tensorflow::tflite_operators().size());
+  for (const tensorflow::operator_info& o : tensorflow::tflite_operators()) fmt::print("| {} | {} |\n", o.name, o.note);
+}
 
-int ops_tensorflow(listing how) {
+int print_operators(const std::vector<tensorflow::operator_info>& all, listing how, void (*page)()) {
   if (how == listing::markdown) {
-    print_page();
+    page();
   } else if (how == listing::json) {
     json listed = json::array();
-    for (const tensorflow::operator_info& o : tensorflow::operators())
-      listed.push_back({{"operator", o.name}, {"note", o.note}});
+    for (const tensorflow::operator_info& o : all) listed.push_back({{"operator", o.name}, {"note", o.note}});
     print_json({{"operators", listed}});
   } else {
-    for (const tensorflow::operator_info& o : tensorflow::operators()) fmt::print("{}\n", o.name);
-    fmt::print("{} operators\n", tensorflow::operators().size());
+    for (const tensorflow::operator_info& o : all) fmt::print("{}\n", o.name);
+    fmt::print("{} operators\n", all.size());
   }
   return 0;
 }
+
+}  // namespace
+
+int ops_tensorflow(listing how) { return print_operators(tensorflow::operators(), how, print_page); }
+int ops_tflite(listing how) { return print_operators(tensorflow::tflite_operators(), how, print_tflite_page); }
 
 }  // namespace kiln::driver

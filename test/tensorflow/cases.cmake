@@ -14,3 +14,8 @@ if(TARGET kiln_program)
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(tensorflow.program PROPERTIES LABELS tensorflow)
 endif()
+
+# Tests write TFLite's files as flatc does.
+find_library(KILN_FLATBUFFERS_LIBRARY flatbuffers REQUIRED)
+target_include_directories(test_tensorflow SYSTEM PRIVATE ${KILN_FLATBUFFERS_INCLUDE_DIR})
+target_link_libraries(test_tensorflow PRIVATE ${KILN_FLATBUFFERS_LIBRARY})

@@ -6,7 +6,7 @@ import {writeFileSync} from 'node:fs';
 import {fileURLToPath} from 'node:url';
 import {join} from 'node:path';
 import {Model, files, interpreter} from './tflite_model.mjs';
-import {seed} from './tfjs_graph.mjs';
+import {integers, seed} from './tfjs_graph.mjs';
 import {float_cases} from './tflite_float_cases.mjs';
 import {quantized_cases} from './tflite_quantized_cases.mjs';
 
@@ -24,6 +24,13 @@ float_cases(add);
 quantized_cases(add);
 
 const made = files(cases.map((c) => c.model), schema, folder), run = await interpreter(modules);
+// A whole network.
+for (let n = 0; n < 4; ++n) {
+  seed(n + 1);
+  cases.push({name: `digits ${n}`, bounds: {steps: 1}, model: {inputs: [{name: 'image', type: 'q', shape: [1, 8, 8, 1], data: integers([1, 8, 8, 1], -128, 128)}],
+    outputs: [{name: 'probabilities', type: 'INT8'}]}});
+  made.push(fileURLToPath(new URL('../../examples/models/digits/model.tflite', import.meta.url)));
+}
 const lines = [];
 for (const [i, {name, model, bounds}] of cases.entries()) {
   try {

@@ -1,8 +1,7 @@
 // A TFLite model: the JSON from which flatc makes its file, and what TFLite's interpreter (npm's @tensorflow/tfjs-tflite,
 // a WebAssembly build) computes of it.
 import {execFileSync} from 'node:child_process';
-import {mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync} from 'node:fs';
-import {tmpdir} from 'node:os';
+import {readFileSync, rmSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {count, flags, integers, reals} from './tfjs_graph.mjs';
 
@@ -96,6 +95,7 @@ export class Model {
     return made.length === 1 ? made[0] : made;
   }
   output(...indices) { this.graph.outputs.push(...indices); }
+  get outputs() { return this.graphs[0].outputs.map((k) => ({name: `t${k}`, type: this.graphs[0].tensors[k].type})); }
 
   json(codes) {
     return {
@@ -142,10 +142,9 @@ export async function interpreter(modules) {
     }
     if (!runner.Infer()) throw new Error('the interpreter fails');
     const results = list(runner.GetOutputs());
-    return model.graphs[0].outputs.map((index) => {
-      const t = results.find((r) => r.name === `t${index}`), type = model.graphs[0].tensors[index].type;
+    return model.outputs.map(({name, type}) => {
+      const t = results.find((r) => r.name === name);
       return {shape: t.shape ? t.shape.split(',').map(Number) : [], type, data: Array.from(t.data(), Number)};
     });
   };
 }
-export {drawn, mkdtempSync, tmpdir};

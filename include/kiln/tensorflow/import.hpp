@@ -50,8 +50,9 @@ onnx::imported read_any_model(const std::string& path, const import_options& opt
 onnx::imported parse_any_model(std::span<const std::byte> bytes, const std::string& directory,
                                const import_options& options = {});
 
-/// The placeholders of a graph, or the inputs of a TFLite file or an ONNX model (see `onnx::model_inputs`).
-std::vector<onnx::value_info> any_model_inputs(const std::string& path);
+/// The placeholders of a graph, or the inputs of a TFLite file (under a signature's names where one is
+/// given) or an ONNX model (see `onnx::model_inputs`).
+std::vector<onnx::value_info> any_model_inputs(const std::string& path, const std::string& signature = {});
 
 /// An operator that has an importer, and what a user should know of it.
 struct operator_info {

@@ -186,12 +186,12 @@ onnx::imported parse_any_model(std::span<const std::byte> bytes, const std::stri
   check_for_onnx(options);
   return onnx::parse_model(bytes, directory, options.common);
 }
-std::vector<onnx::value_info> any_model_inputs(const std::string& path) {
+std::vector<onnx::value_info> any_model_inputs(const std::string& path, const std::string& signature) {
   if (!is_ours(path)) return onnx::model_inputs(path);
   try {
     if (is_folder(path)) raise(errc::unsupported, saved_model);
     const buffer file = map_file(path);
-    if (begins_as_tflite({file.data(), file.size()})) return tflite_inputs(file, {});
+    if (begins_as_tflite({file.data(), file.size()})) return tflite_inputs(file, signature);
     if (begins_as_saved_model({file.data(), file.size()})) raise(errc::unsupported, saved_model_file);
     return read_graph(file).graph.inputs;
   } catch (error& e) {

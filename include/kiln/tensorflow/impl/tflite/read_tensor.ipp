@@ -20,7 +20,7 @@ constexpr element elements[] = {
     element::bf16,    element::i2,        element::u4,        element::f8e4m3fn, element::f8e5m2,
 };
 
-// The bytes of a buffer: in the flatbuffer, or behind it in a file that is too large for one.
+// The bytes of a buffer: in the flatbuffer, or after it in a file that is too large for one.
 buffer bytes_of(const parts::Buffer& b, const buffer& file, const std::string& where) {
   if (b.offset() > 1) {
     if (b.offset() > file.size() || b.size() > file.size() - b.offset())

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t identifier_at = 4;
 
-// Files of more than 2 GiB keep constants behind the flatbuffer.
+// Files of more than 2 GiB keep constants after the flatbuffer.
 const parts::Model& verified(const buffer& file) {
   if (!begins_as_tflite({file.data(), file.size()})) raise(errc::malformed, "not a TFLite file: TFL3 is missing");
   const std::size_t size = std::min<std::size_t>(file.size(), FLATBUFFERS_MAX_BUFFER_SIZE - 1);

@@ -5,7 +5,7 @@
 #include "kiln/tensorflow/impl/tflite/ops/common.hpp"
 #include "kiln/tensorflow/impl/tflite/tflite_file.hpp"
 
-// What every operator of TFLite has: its importer by name, an activation behind it, the types of its outputs.
+// What every operator of TFLite has: its importer by name, an activation after it, the types of its outputs.
 namespace kiln::tensorflow {
 
 namespace {
