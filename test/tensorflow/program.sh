@@ -42,7 +42,7 @@ refused SavedModel "$work/saved"
 "$kiln" compile $graph -o "$work/digits.kiln" >"$work/out"
 refused saved "$work/digits.kiln" --batch 2
 refused saved "$work/digits.kiln" --output-names conv1
-refused "TensorFlow's graphs" examples/models/digits/model.onnx --nchw
+refused "TensorFlow's models" examples/models/digits/model.onnx --nchw
 status=0
 "$kiln" ops --markdown >"$work/out" 2>&1 || status=$?
 [ $status = 2 ] || fail "exit status $status of kiln ops --markdown"

@@ -84,6 +84,33 @@ TEST(tflite, quantized_products_run_on_integers) {
   EXPECT_THAT(plan_text(e.report()), Not(HasSubstr("dequantize")));
 }
 
+TEST(tflite, operators_of_bits_and_calls) {
+  const auto made = [](const std::string& op, const std::string& type, const std::string& of_y, const argument& x) {
+    const std::string bytes = buffer_of(std::vector<std::int32_t>{5, 1, 2});
+    const bool is_unary = op == "BITCAST";
+    return run(tflite(model_text(
+                   {op},
+                   subgraph(tensor("x", type, {3}) + tensor("c", type, {3}, "buffer: 1") + tensor("y", of_y, {3}), {0},
+                            {2}, call(0, is_unary ? std::vector{0} : std::vector{0, 1}, {2})),
+                   bytes)),
+               {x})[0];
+  };
+  const std::vector<std::int32_t> n{3, -8, 9};
+  const argument x = argument::of<std::int32_t>({3}, std::span<const std::int32_t>(n));
+  EXPECT_THAT(numbers(made("BITWISE_XOR", "INT32", "INT32", x)), ElementsAre(6, -7, 11));
+  EXPECT_THAT(numbers(made("RIGHT_SHIFT", "INT32", "INT32", x)), ElementsAre(0, -4, 2));
+  EXPECT_THAT(numbers(made("BITCAST", "FLOAT32", "INT32", floats({3}, {1, 0, -2}))),
+              ElementsAre(0x3f800000, 0, -0x40000000));
+  const std::string twice = "builtin_options_type: 'CallOptions', builtin_options: { subgraph: 1 }";
+  const std::string tensors = tensor("x", "FLOAT32", {1}) + tensor("m", "FLOAT32", {1}) + tensor("y", "FLOAT32", {1});
+  EXPECT_THAT(
+      numbers(run(tflite(model_text({"CALL", "ADD"},
+                                    subgraph(tensors, {0}, {2}, call(0, {0}, {1}, twice) + call(0, {1}, {2}, twice)) +
+                                        subgraph(tensors, {0}, {2}, call(1, {0, 0}, {2})))),
+                  {floats({1}, {3})})[0]),
+      ElementsAre(12));
+}
+
 TEST(tflite, an_initializer_gives_variables_their_values) {
   const std::string handle = "builtin_options_type: 'VarHandleOptions', builtin_options: { shared_name: 'v' }";
   const auto text = [&](const std::string& main) {
@@ -109,8 +136,8 @@ TEST(tflite, what_cannot_be_imported_is_named) {
     return fault(tflite(model_text(
         {op}, subgraph(tensor("x", type, {2}, of_x) + tensor("y", type, {2}), {0}, {1}, call(0, {0}, {1})))));
   };
-  EXPECT_THAT(unary("LSH_PROJECTION"), HasSubstr("'y' (LSH_PROJECTION)"));
-  EXPECT_THAT(unary("STABLEHLO_SORT"), HasSubstr("'y' (STABLEHLO_SORT)"));
+  EXPECT_THAT(unary("LSH_PROJECTION"), HasSubstr("'y' (tflite.LSH_PROJECTION)"));
+  EXPECT_THAT(unary("STABLEHLO_SORT"), HasSubstr("'y' (tflite.STABLEHLO_SORT)"));
   EXPECT_THAT(unary("RELU", "quantization: { scale: [1], details_type: 'Blockwise', details: {} }", "INT8"),
               HasSubstr("tensor 'x' is quantized in blocks"));
   EXPECT_THAT(unary("RELU", "quantization: { scale: [-1] }", "INT8"), HasSubstr("tensor 'x': a scale is -1"));
@@ -129,7 +156,7 @@ TEST(tflite, what_cannot_be_imported_is_named) {
   EXPECT_THAT(sum("external_buffer: 1", ""), HasSubstr("'c': is in another file"));
   EXPECT_THAT(sum("buffer: 1", buffer_of(std::vector<float>{1, 2, 3})),
               HasSubstr("tensor 'c': it has 12 bytes, its type and extents need 8"));
-  EXPECT_THAT(sum("", ""), HasSubstr("'c' is defined nowhere"));
+  EXPECT_THAT(sum("", ""), HasSubstr("(tflite.ADD) reads 'c', which no node"));
 }
 
 TEST(tflite, broken_references_are_named) {
@@ -146,7 +173,21 @@ TEST(tflite, broken_references_are_named) {
               HasSubstr("subgraphs call each other deeper than 32"));
   EXPECT_THAT(one(call(1, {0}, {1}, "builtin_options_type: 'CallOptions', builtin_options: { subgraph: 4 }")),
               HasSubstr("no subgraph 4"));
-  std::string older = tflite(sum_text());
+  const auto branch = [](const std::string& op, const std::string& options) {
+    return fault(tflite(model_text(
+        {op, "RELU"}, subgraph(tensor("x", "BOOL", {}) + tensor("y", "FLOAT32", {}) + tensor("z", "FLOAT32", {}),
+                               {0, 1}, {2}, call(0, {0}, {}, options) + call(1, {1}, {2})) +
+                          subgraph("", {}, {}, ""))));
+  };
+  EXPECT_THAT(branch("IF",
+                     "builtin_options_type: 'IfOptions', builtin_options: { then_subgraph_index: 1, "
+                     "else_subgraph_index: 1 }"),
+              HasSubstr("ONNX's If has no output"));
+  EXPECT_THAT(branch("WHILE",
+                     "builtin_options_type: 'WhileOptions', builtin_options: { cond_subgraph_index: 1, "
+                     "body_subgraph_index: 1 }"),
+              HasSubstr("operator 0 of subgraph 0 (WHILE): it has 1 inputs and 0 outputs"));
+  const std::string older = tflite(sum_text());
   EXPECT_THAT(fault(older.substr(0, 40)), HasSubstr("damaged"));
 }
 
@@ -160,8 +201,9 @@ TEST(tflite, few_bytes_ask_for_little) {
   for (int k = 1; k <= 30; ++k)
     graphs += subgraph(tensors, {0}, {2}, call(1, {0}, {1}, down(k)) + call(1, {1}, {2}, down(k)));
   graphs += subgraph(tensors, {0}, {2}, call(0, {0}, {2}));
-  EXPECT_THAT(fault(tflite(model_text({"RELU", "CALL"}, graphs)), {.common = {.max_nodes = 1000}}),
-              HasSubstr("calls of subgraphs add too many"));
+  import_options few;
+  few.common.max_nodes = 1000;
+  EXPECT_THAT(fault(tflite(model_text({"RELU", "CALL"}, graphs)), few), HasSubstr("calls of subgraphs add too many"));
 }
 
 // A byte here and there, or an end that is cut: an import, or an error. Run under ASan too.
@@ -183,15 +225,17 @@ TEST(tflite, damaged_files_give_errors) {
               call(1, {2, 3}, {4}) +
               call(2, {4}, {5}, "builtin_options_type: 'SoftmaxOptions', builtin_options: { beta: 1 }")),
       buffer_of(std::vector<std::int8_t>{1, 2, 3, 4, 5, 6, 7, 8}) + buffer_of(std::vector<std::int32_t>{2, 4}))));
+  import_options few;
+  few.common.max_nodes = 1000;
   std::mt19937 draw(7);
   int refused = 0, imported = 0;
-  for (int k = 0; k < 5000; ++k) {
+  for (int k = 0; k < 10000; ++k) {
     std::string bytes = files[draw() % 2];
     const int changes = static_cast<int>(draw() % 3) + 1;
     for (int i = 0; i < changes; ++i) bytes[draw() % bytes.size()] = static_cast<char>(draw());
     if (draw() % 8 == 0) bytes.resize(draw() % bytes.size());
     try {
-      parse(bytes, {.common = {.max_nodes = 1000}});
+      parse(bytes, few);
       ++imported;
     } catch (const error& e) {
       ++refused;

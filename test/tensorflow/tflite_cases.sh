@@ -7,4 +7,4 @@ modules=$(bash "$here/../../cmake/peer.sh" tflite)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 node "$here/tflite_cases.mjs" "$modules" "$folder"
-"$1" "$folder/cases" "TFLite's interpreter" 250
+"$1" "$folder/cases" "TFLite's interpreter" 480

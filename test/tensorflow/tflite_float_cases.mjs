@@ -232,6 +232,14 @@ export function float_cases(add) {
       m.within(0);
       return m.node('IF', [c, x], [['f', [3]]], {then_subgraph_index: bodies[0], else_subgraph_index: bodies[1]});
     });
+  add('CALL_ONCE', (m) => {
+    const once = m.subgraph(), options = {container: '', shared_name: 'v'};
+    m.node('ASSIGN_VARIABLE', [m.node('VAR_HANDLE', [], [['i', [], undefined, {type: 'RESOURCE'}]], options), m.constant('f', [3])], [], {});
+    m.within(0);
+    const x = m.input('f', [3]);
+    m.node('CALL_ONCE', [], [], {init_subgraph_index: once});
+    return m.node('ADD', [x, m.node('READ_VARIABLE', [m.node('VAR_HANDLE', [], [['i', [], undefined, {type: 'RESOURCE'}]], options)], [['f', [3]]], {})], [['f', [3]]], {});
+  });
   for (const start of [0, 9])
     add(`WHILE ${start}`, (m) => {
       const i = m.input('i', [1], [start]), x = m.input('f', [2]), cond = m.subgraph();

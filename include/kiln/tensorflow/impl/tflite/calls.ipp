@@ -96,6 +96,9 @@ bool graph_reader::add_call(const called& c) {
   }
   if (c.type != "WHILE") return false;
   need(1);
+  if (count_of(c.op.outputs()) != count_of(c.op.inputs()))
+    refuse_part(c.where, "it has " + std::to_string(count_of(c.op.inputs())) + " inputs and " +
+                             std::to_string(count_of(c.op.outputs())) + " outputs");
   // the condition of the first round stands before the loop, that of the others at the body's end
   std::vector<std::string> given = held_list(c, c.op.inputs(), 0);
   const auto condition_of = [&](std::vector<std::string> values) {

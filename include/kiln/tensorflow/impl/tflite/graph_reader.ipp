@@ -121,6 +121,9 @@ void graph_reader::add_node(onnx::node n) {
 }
 void graph_reader::add_simple(std::string_view type, std::vector<std::string> inputs, std::vector<std::string> outputs,
                               std::vector<attribute> attributes) {
+  if (outputs.empty())
+    refuse_part("subgraph " + std::to_string(index_),
+                "an operator that becomes ONNX's " + std::string(type) + " has no output");
   onnx::node n;
   n.op_type = type;
   n.name = outputs.front();

@@ -20,6 +20,7 @@ const tflite_operator* find_operator(std::string_view name) {
 variables import_operator(node_context& c) {
   const tflite_operator* const op = find_operator(c.source.op_type);
   if (!op) raise(errc::internal, "TFLite's operator " + c.source.op_type + " has no importer");
+  if (c.source.outputs.empty()) c.malformed("it has no output");
   for (std::size_t i = c.size(); i > 0 && !c.inputs[i - 1]; --i) c.inputs.pop_back();
   variables out = op->function ? op->function(c) : as_tensorflow(c, op->same_as, c.inputs, c.source.attributes);
   const auto types = c.integers("output_types");
