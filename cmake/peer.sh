@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Puts ONNX Runtime (npm's onnxruntime-node) into build/peer and prints the path of its library. Tests alone use it.
-# `peer.sh tokenizers` does so with Hugging Face's native tokenizers, `peer.sh tensorflow` with tfjs and
-# `peer.sh openai` with OpenAI's client; they print the folder of npm's modules.
+# `peer.sh tokenizers` does so with Hugging Face's native tokenizers, `peer.sh tensorflow` with tfjs,
+# `peer.sh tflite` with TFLite's interpreter and `peer.sh openai` with OpenAI's client; they print the folder of npm's modules.
 # Exit status 77, with the reason on standard error, where npm reaches nothing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -22,7 +22,7 @@ modules() {
   done
   if [ ${#missing[@]} != 0 ]; then
     mkdir -p "$folder"
-    if ! command -v npm >/dev/null || ! npm install --prefix "$folder" --ignore-scripts --no-audit --no-fund \
+    if ! command -v npm >/dev/null || ! npm install --prefix "$folder" --ignore-scripts --legacy-peer-deps --no-audit --no-fund \
       --fetch-retries=1 --loglevel=error "${missing[@]}" >&2; then
       echo "SKIPPED: npm did not deliver ${missing[*]}, so nothing is compared with it" >&2
       exit 77
@@ -33,6 +33,7 @@ modules() {
 case ${1-} in
   tokenizers) modules peer tokenizers@0.23.2; exit ;;
   tensorflow) modules peer @tensorflow/tfjs-{core,converter,backend-cpu}@4.22.0; exit ;;
+  tflite) modules tflite @tensorflow/tfjs-tflite@0.0.1-alpha.10; exit ;;
   openai) modules openai openai@6.49.0; exit ;;  # of the last major version that Node 20 runs
 esac
 

@@ -174,7 +174,7 @@ struct commands {
   quantize_command quantize;
   model_options exported;
   std::string export_path, export_folder, export_name;
-  bool ops_json = false, ops_of_onnx = false, ops_of_tensorflow = false, ops_markdown = false;
+  bool ops_json = false, ops_of_onnx = false, ops_of_tensorflow = false, ops_of_tflite = false, ops_markdown = false;
   bool options_json = false, options_markdown = false;
   std::function<int()> verb;
 };
@@ -334,13 +334,18 @@ void add_lists(CLI::App& app, commands& c) {
   CLI::Option* const of_onnx =
       ops_verb.add_flag("--onnx", c.ops_of_onnx, "list the ONNX operators that import instead");
   ops_verb.add_flag("--tf", c.ops_of_tensorflow, "list TensorFlow's operators that import instead")->excludes(of_onnx);
-  ops_verb.add_flag("--markdown", c.ops_markdown, "with --onnx print docs/onnx.md, with --tf docs/tensorflow.md");
+  ops_verb.add_flag("--tflite", c.ops_of_tflite, "list TFLite's operators that import instead")
+      ->excludes(of_onnx)
+      ->excludes("--tf");
+  ops_verb.add_flag("--markdown", c.ops_markdown,
+                    "with --onnx print docs/onnx.md, with --tf docs/tensorflow.md, with --tflite docs/tflite.md");
   ops_verb.callback([&c] {
-    if (c.ops_markdown && !c.ops_of_onnx && !c.ops_of_tensorflow)
-      throw CLI::RequiresError("--markdown", "--onnx or --tf");
+    if (c.ops_markdown && !c.ops_of_onnx && !c.ops_of_tensorflow && !c.ops_of_tflite)
+      throw CLI::RequiresError("--markdown", "--onnx, --tf or --tflite");
     c.verb = [&c] {
       const listing how = c.ops_markdown ? listing::markdown : c.ops_json ? listing::json : listing::text;
       if (c.ops_of_tensorflow) return ops_tensorflow(how);
+      if (c.ops_of_tflite) return ops_tflite(how);
       return c.ops_of_onnx ? ops_onnx(how) : ops(c.ops_json);
     };
   });

@@ -17,6 +17,9 @@ void add_graph_flags(CLI::App& app, model_options& o) {
   app.add_option("--output-names", o.output_names,
                  "TensorFlow: the values wanted, as NODE or NODE:K; else what no node reads")
       ->type_name("NAMES");
+  app.add_option("--signature", o.signature,
+                 "TFLite: the signature that is meant, under its names; else the first subgraph")
+      ->type_name("NAME");
 }
 
 }  // namespace kiln::driver

@@ -39,21 +39,60 @@ void print_page() {
   for (const tensorflow::operator_info& o : tensorflow::operators()) fmt::print("| {} | {} |\n", o.name, o.note);
 }
 
-}  // namespace
+void print_tflite_page() {
+  fmt::print(R"(# TFLite
 
-int ops_tensorflow(listing how) {
+Written by `kiln ops --tflite --markdown`; a test compares it with the importer's table.
+
+`kiln run`, `perf`, `show`, `verify`, `export` and the other verbs take a TFLite file (`.tflite`, by its content) as they take an
+ONNX file; so do `kiln.read` of Python, `kiln_program_import` of C, and `tensorflow::read_model` of C++. `model.tflite` beside the
+digits' ONNX model is one, in int8, which `model_tflite.py` writes:
+
+    kiln run examples/models/digits/model.tflite --batch 1
+
+- **Inputs and outputs** are those of the file's first subgraph, under the names of its tensors; with `--signature NAME`
+  (`import_options::signature`) those of a signature, under its names. Extents that `shape_signature` leaves open are symbols,
+  `NAME.AXIS`, unless `--batch N`, `--dim` or `--shape` say what they are.
+- **Quantized tensors** (int8, uint8, int16, int4; one scale, or one for each channel) keep their types at inputs and outputs. Within,
+  an operator stands between a dequantization and a quantization, which kiln's integer kernels take together; operators that only
+  move numbers take them as they are. Biases of int32 and int64, weights of float16 with DEQUANTIZE, and weights that alone are
+  quantized are taken too; the latter compute in floats.
+- **Activations** that an operator states, subgraphs (IF, WHILE, CALL, CALL_ONCE) and variables that an initializer assigns are
+  imported.
+- **States** (variable tensors) are of zeros when a run begins; the compile report names them. A variable that a run assigns is refused.
+- **Refused by name**: sparse tensors, quantization in blocks, tensors in other files, LSTMs with projections, normalized gates or
+  clipping, operators of TensorFlow itself (`Flex...`). Operators that have no importer are reported all at once, with their tensors.
+- **Damaged files** are errors that say what is wrong; flatbuffers' verifier reads every file first.
+
+All of these operators but BITCAST, BITWISE_XOR, CALL and RIGHT_SHIFT are compared with TFLite's own interpreter, a build for
+browsers that knows none of those (`test/tensorflow/tflite_cases.mjs`): floats within 2e-5 of the greatest, quantized results within one step.
+
+## {} operators
+
+| operator | notes |
+|---|---|
+)",
+             tensorflow::tflite_operators().size());
+  for (const tensorflow::operator_info& o : tensorflow::tflite_operators()) fmt::print("| {} | {} |\n", o.name, o.note);
+}
+
+int print_operators(const std::vector<tensorflow::operator_info>& all, listing how, void (*page)()) {
   if (how == listing::markdown) {
-    print_page();
+    page();
   } else if (how == listing::json) {
     json listed = json::array();
-    for (const tensorflow::operator_info& o : tensorflow::operators())
-      listed.push_back({{"operator", o.name}, {"note", o.note}});
+    for (const tensorflow::operator_info& o : all) listed.push_back({{"operator", o.name}, {"note", o.note}});
     print_json({{"operators", listed}});
   } else {
-    for (const tensorflow::operator_info& o : tensorflow::operators()) fmt::print("{}\n", o.name);
-    fmt::print("{} operators\n", tensorflow::operators().size());
+    for (const tensorflow::operator_info& o : all) fmt::print("{}\n", o.name);
+    fmt::print("{} operators\n", all.size());
   }
   return 0;
 }
+
+}  // namespace
+
+int ops_tensorflow(listing how) { return print_operators(tensorflow::operators(), how, print_page); }
+int ops_tflite(listing how) { return print_operators(tensorflow::tflite_operators(), how, print_tflite_page); }
 
 }  // namespace kiln::driver

@@ -19,15 +19,16 @@ inline std::string precision_flag(quantize::precision p) {
 
 /// What every verb that compiles a model takes.
 struct model_options {
-  std::string model;                                       ///< path of an ONNX file or a frozen TensorFlow graph
-  std::string target = "eigen";                            ///< reference, eigen, hip, …
-  std::vector<std::pair<std::string, std::int64_t>> dims;  ///< --dim NAME=N
+  std::string model;             ///< path of an ONNX or TFLite file or a frozen TensorFlow graph
+  std::string target = "eigen";  ///< reference, eigen, hip, …
+  std::vector<std::pair<std::string, std::int64_t>> dims;                 ///< --dim NAME=N
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes;  ///< --shape INPUT=1,3,224,224
   std::vector<std::pair<std::string, std::string>> inputs;                ///< --input NAME=FILE
   std::uint64_t seed = 1;                                                 ///< of the random inputs
   tensorflow::data_format layout = tensorflow::data_format::nhwc;         ///< --nhwc, --nchw
   std::int64_t batch = 0;                                                 ///< --batch N
   std::vector<std::string> output_names;                                  ///< --output-names A B
+  std::string signature;                                                  ///< --signature NAME
   bool json = false;
   compile_options compiling;                                        ///< compile_flags.hpp
   quantize::precision precision = quantize::precision::as_written;  ///< --fp16, --bf16, --fp8, ...
@@ -103,6 +104,7 @@ int ops(bool json);
 enum class listing { text, json, markdown };
 int ops_onnx(listing how);
 int ops_tensorflow(listing how);
+int ops_tflite(listing how);
 int options(listing how);
 /// Writes the model, as imported, as ONNX.
 int export_onnx(const model_options& c, const std::string& path);

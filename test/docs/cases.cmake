@@ -19,6 +19,11 @@ if(TARGET kiln_program)
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.tensorflow_operators PROPERTIES LABELS docs)
 
+  # So is that of TFLite's.
+  add_test(NAME docs.tflite_operators COMMAND sh -c "$<TARGET_FILE:kiln_program> ops --tflite --markdown | diff - docs/tflite.md"
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(docs.tflite_operators PROPERTIES LABELS docs)
+
   # So is the page of options.
   add_test(NAME docs.options COMMAND sh -c "$<TARGET_FILE:kiln_program> options --markdown | diff - docs/options.md"
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

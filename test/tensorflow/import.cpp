@@ -150,7 +150,7 @@ TEST(tensorflow_import, options_of_graphs_are_not_for_other_models) {
   EXPECT_NO_THROW(read_any_model(file));
   for (const import_options& how : {import_options{.layout = data_format::nchw}, import_options{.open_extent = 2},
                                     import_options{.outputs = {"y"}}})
-    EXPECT_THAT(message_of([&] { read_any_model(file, how); }), HasSubstr("are for TensorFlow's graphs"));
+    EXPECT_THAT(message_of([&] { read_any_model(file, how); }), HasSubstr("are for TensorFlow's models"));
   EXPECT_THAT(message_of([&] { read_any_model(file + "x", {.open_extent = 2}); }), HasSubstr("model.onnxx"));
 }
 

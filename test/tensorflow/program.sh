@@ -20,6 +20,16 @@ refused() {
 grep -q '"conv1"' "$work/two" && grep -q '"relu0"' "$work/two" || fail "not the outputs asked for: $(cat "$work/two")"
 "$kiln" ops --tf | grep -qx DepthwiseConv2dNative || fail "an operator is not listed"
 
+phone=examples/models/digits/model.tflite
+"$kiln" run $phone --batch 2 | grep -q 'probabilities' || fail "no output 'probabilities'"
+"$kiln" run $phone --batch 2 --signature serving_default | grep -q 'probabilities' || fail "no output of the signature"
+"$kiln" show $phone --batch 1 >"$work/out" || fail "$(cat "$work/out")"
+"$kiln" ops --tflite | grep -qx DEPTHWISE_CONV_2D || fail "an operator of TFLite is not listed"
+"$kiln" ops --tflite --json | grep -q '"operator": "CONV_2D"' || fail "no JSON of TFLite's operators"
+head -c 20000 $phone >"$work/cut.tflite"
+refused cut.tflite "$work/cut.tflite"
+refused "no signature 'train', it has 'serving_default'" $phone --signature train
+
 head -c 5000 $graph >"$work/cut.pb"
 refused cut.pb "$work/cut.pb"
 printf "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape {} } } }
@@ -32,7 +42,7 @@ refused SavedModel "$work/saved"
 "$kiln" compile $graph -o "$work/digits.kiln" >"$work/out"
 refused saved "$work/digits.kiln" --batch 2
 refused saved "$work/digits.kiln" --output-names conv1
-refused "TensorFlow's graphs" examples/models/digits/model.onnx --nchw
+refused "TensorFlow's models" examples/models/digits/model.onnx --nchw
 status=0
 "$kiln" ops --markdown >"$work/out" 2>&1 || status=$?
 [ $status = 2 ] || fail "exit status $status of kiln ops --markdown"

@@ -22,31 +22,37 @@ struct import_options {
   std::int64_t open_extent = 0;
   /// The values wanted, as `node` or `node:k`. Without any they are what no node reads.
   std::vector<std::string> outputs{};
+  /// Of a TFLite file: the signature whose subgraph is imported, under the signature's names. Without one it is the
+  /// first subgraph, under its tensors' names.
+  std::string signature{};
 };
 
 /// The domain of TensorFlow's operators.
 inline constexpr std::string_view domain = "tensorflow";
 
-/// Imports a frozen graph, a file with one GraphDef in binary or text form (`.pb`, `.pbtxt`). Placeholders are the
-/// program's parameters, in order. Errors: `not_found`, `io`, `malformed`, `limit`; `unsupported` lists every node that
-/// has no importer, and says what a folder of a SavedModel needs.
+/// Imports a frozen graph, a file with one GraphDef in binary or text form (`.pb`, `.pbtxt`), or a TFLite file
+/// (`.tflite`). Placeholders are the program's parameters, in order. Errors: `not_found`, `io`, `malformed`, `limit`;
+/// `unsupported` lists every node that has no importer, and says what a folder of a SavedModel needs.
 onnx::imported read_model(const std::string& path, const import_options& options = {});
 
-/// Imports a frozen graph from memory. Errors as `read_model`.
+/// Imports a frozen graph or a TFLite file from memory. Errors as `read_model`.
 onnx::imported parse_model(std::span<const std::byte> bytes, const import_options& options = {});
 
 /// Whether a file's content begins as a GraphDef does. False for a file that cannot be read.
 bool is_graph_file(const std::string& path);
+/// Whether it is a TFLite file.
+bool is_tflite_file(const std::string& path);
 
-/// Imports a model of either format, by its content: a GraphDef, or an ONNX model with `options.common`; external data
-/// of a model in memory is in `directory`. Errors as `read_model` and `onnx::read_model`; `invalid_argument` for an
-/// ONNX model where options beside `common` are given, which are for graphs.
+/// Imports a model of any format, by its content: a GraphDef, a TFLite file, or an ONNX model with `options.common`;
+/// external data of a model in memory is in `directory`. Errors as `read_model` and `onnx::read_model`;
+/// `invalid_argument` for an ONNX model where options beside `common` are given, which are for graphs.
 onnx::imported read_any_model(const std::string& path, const import_options& options = {});
 onnx::imported parse_any_model(std::span<const std::byte> bytes, const std::string& directory,
                                const import_options& options = {});
 
-/// The placeholders of a graph, or the inputs of an ONNX model (see `onnx::model_inputs`).
-std::vector<onnx::value_info> any_model_inputs(const std::string& path);
+/// The placeholders of a graph, or the inputs of a TFLite file (under a signature's names where one is
+/// given) or an ONNX model (see `onnx::model_inputs`).
+std::vector<onnx::value_info> any_model_inputs(const std::string& path, const std::string& signature = {});
 
 /// An operator that has an importer, and what a user should know of it.
 struct operator_info {
@@ -54,5 +60,7 @@ struct operator_info {
 };
 /// All of them, by name.
 std::vector<operator_info> operators();
+/// Those of TFLite.
+std::vector<operator_info> tflite_operators();
 
 }  // namespace kiln::tensorflow

@@ -6,6 +6,8 @@
 #include "kiln/core/mapped_file.hpp"
 #include "kiln/tensorflow/impl/file/graph_file.hpp"
 #include "kiln/tensorflow/impl/ops/op_tables.hpp"
+#include "kiln/tensorflow/impl/tflite/ops/op_tables.hpp"
+#include "kiln/tensorflow/impl/tflite/tflite_file.hpp"
 
 namespace kiln::tensorflow {
 
@@ -65,7 +67,30 @@ void state_layout(onnx::node& n) {
   n.attributes.push_back(std::move(a));
 }
 
+onnx::import_options common_options(onnx::graph& main, const import_options& options) {
+  if (options.open_extent > 0)
+    for (onnx::value_info& v : main.inputs)
+      for (onnx::declared_dim& d : v.dims)
+        if (d.value < 0) d.value = options.open_extent;
+  return options.common;
+}
+
+onnx::imported import_tflite(const buffer& file, const import_options& options) {
+  if (options.layout != data_format::nhwc || !options.outputs.empty())
+    raise(errc::invalid_argument, "layout and outputs are for TensorFlow's graphs; a TFLite file states both");
+  tflite_file read = read_tflite(file, options.signature, options.common.max_nodes);
+  onnx::import_options how = common_options(read.model.main, options);
+  const std::vector<onnx::op_importer> own = tflite_importers();
+  how.op_importers.insert(how.op_importers.end(), own.begin(), own.end());
+  onnx::imported out = onnx::import_model(std::move(read.model), how);
+  out.remarks.insert(out.remarks.end(), read.remarks.begin(), read.remarks.end());
+  return out;
+}
+
 onnx::imported import_file(const buffer& file, const import_options& options) {
+  if (begins_as_tflite({file.data(), file.size()})) return import_tflite(file, options);
+  if (!options.signature.empty())
+    raise(errc::invalid_argument, "signature is for TFLite's files, which this is none of");
   onnx::model m;
   m.versions = {{"", onnx::newest_opset}, {std::string(domain), 1}};
   m.producer = "TensorFlow";
@@ -75,11 +100,7 @@ onnx::imported import_file(const buffer& file, const import_options& options) {
   m.main = std::move(read.graph);
   m.main.name = "graph";
   m.main.outputs = std::move(outputs);
-  onnx::import_options how = options.common;
-  if (options.open_extent > 0)
-    for (onnx::value_info& v : m.main.inputs)
-      for (onnx::declared_dim& d : v.dims)
-        if (d.value < 0) d.value = options.open_extent;
+  onnx::import_options how = common_options(m.main, options);
   for (const op_importer_table table : op_importer_tables())
     how.op_importers.insert(how.op_importers.end(), table.begin(), table.end());
   if (options.layout == data_format::nchw)
@@ -101,7 +122,9 @@ bool is_saved_model_folder(const std::string& path) {
          std::filesystem::exists(path + "/saved_model.pbtxt", none);
 }
 // Whether a file is for this importer, if only to say why it cannot be read.
-bool is_ours(std::span<const std::byte> bytes) { return begins_as_graph(bytes) || begins_as_saved_model(bytes); }
+bool is_ours(std::span<const std::byte> bytes) {
+  return begins_as_tflite(bytes) || begins_as_graph(bytes) || begins_as_saved_model(bytes);
+}
 bool is_ours(const std::string& path) try {
   if (is_saved_model_folder(path)) return true;
   const buffer file = map_file(path);
@@ -112,8 +135,10 @@ bool is_ours(const std::string& path) try {
 
 // An ONNX model says its layout and its outputs.
 void check_for_onnx(const import_options& options) {
-  if (options.layout != data_format::nhwc || options.open_extent != 0 || !options.outputs.empty())
-    raise(errc::invalid_argument, "layout, open_extent and outputs are for TensorFlow's graphs, which this is none of");
+  if (options.layout != data_format::nhwc || options.open_extent != 0 || !options.outputs.empty() ||
+      !options.signature.empty())
+    raise(errc::invalid_argument,
+          "layout, open_extent, outputs and signature are for TensorFlow's models, which this is none of");
 }
 
 }  // namespace
@@ -129,6 +154,13 @@ onnx::imported parse_model(std::span<const std::byte> bytes, const import_option
   buffer own = buffer::allocate(bytes.size());  // constants of the program are parts of it
   std::copy(bytes.begin(), bytes.end(), own.data());
   return import_file(own, options);
+}
+
+bool is_tflite_file(const std::string& path) try {
+  const buffer file = map_file(path);
+  return begins_as_tflite({file.data(), file.size()});
+} catch (const error&) {
+  return false;
 }
 
 bool is_graph_file(const std::string& path) try {
@@ -154,16 +186,32 @@ onnx::imported parse_any_model(std::span<const std::byte> bytes, const std::stri
   check_for_onnx(options);
   return onnx::parse_model(bytes, directory, options.common);
 }
-std::vector<onnx::value_info> any_model_inputs(const std::string& path) {
+std::vector<onnx::value_info> any_model_inputs(const std::string& path, const std::string& signature) {
   if (!is_ours(path)) return onnx::model_inputs(path);
   try {
     if (is_folder(path)) raise(errc::unsupported, saved_model);
     const buffer file = map_file(path);
+    if (begins_as_tflite({file.data(), file.size()})) return tflite_inputs(file, signature);
     if (begins_as_saved_model({file.data(), file.size()})) raise(errc::unsupported, saved_model_file);
     return read_graph(file).graph.inputs;
   } catch (error& e) {
     throw e.at_source(path);
   }
+}
+
+std::vector<operator_info> tflite_operators() {
+  // those that the reader makes calls and constants of
+  std::vector<operator_info> out{{"ASSIGN_VARIABLE", "in an initializer"},
+                                 {"CALL", {}},
+                                 {"CALL_ONCE", {}},
+                                 {"IF", {}},
+                                 {"READ_VARIABLE", {}},
+                                 {"VAR_HANDLE", {}},
+                                 {"WHILE", {}}};
+  for (const tflite_table table : tflite_tables())
+    for (const tflite_operator& o : table) out.push_back({o.name, o.note});
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return out;
 }
 
 std::vector<operator_info> operators() {

@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "kiln/tensorflow/impl/ops/window.hpp"
 
-#include "kiln/tensorflow/impl/ops/common.hpp"
+#include <algorithm>
 
 // Convolutions and pooling. The program's are of [batch, channels, spatial...]: a node of the other layout stands
 // between two transposes, which layout assignment takes out again.
@@ -74,16 +74,8 @@ ints pads_of(const node_context& c, value x, const spatial& kernel, const spatia
   const std::size_t axes = kernel.size();
   const std::string_view mode = padding_of(c);
   if (mode == "EXPLICIT") return explicit_pads(c, axes, last);
-  ints pads(2 * axes, 0);
-  if (mode == "VALID") return pads;
-  for (std::size_t d = 0; d < axes; ++d) {
-    const dimension extent = stride[d] == 1 ? dimension(1) : x.get_shape().lens[d + 2];
-    if (!extent.is_constant()) c.unsupported("padding SAME with a stride over an extent of " + kiln::to_string(extent));
-    const std::int64_t total = padding_of_same(extent.value(), stride[d], (kernel[d] - 1) * dilation[d] + 1);
-    pads[d] = total / 2;
-    pads[axes + d] = total - total / 2;
-  }
-  return pads;
+  if (mode == "VALID") return ints(2 * axes, 0);
+  return same_pads(c, x, kernel, stride, dilation);
 }
 
 // The leading `axes` extents of a filter [spatial..., in, out].
@@ -223,6 +215,19 @@ variables import_batch_norm(node_context& c) {
 }
 
 }  // namespace
+
+ints same_pads(const node_context& c, value x, const spatial& kernel, const spatial& stride, const spatial& dilation) {
+  const std::size_t axes = kernel.size();
+  ints pads(2 * axes, 0);
+  for (std::size_t d = 0; d < axes; ++d) {
+    const dimension extent = stride[d] == 1 ? dimension(1) : x.get_shape().lens[d + 2];
+    if (!extent.is_constant()) c.unsupported("padding SAME with a stride over an extent of " + kiln::to_string(extent));
+    const std::int64_t total = padding_of_same(extent.value(), stride[d], (kernel[d] - 1) * dilation[d] + 1);
+    pads[d] = total / 2;
+    pads[axes + d] = total - total / 2;
+  }
+  return pads;
+}
 
 op_importer_table window_importers() {
   using enum op::pooling_mode;

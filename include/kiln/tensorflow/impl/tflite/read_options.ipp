@@ -1,0 +1,133 @@
+#include <flatbuffers/flexbuffers.h>
+
+#include "kiln/tensorflow/impl/tflite/file_parts.hpp"
+
+// Operators' names and options. Those of builtin operators are read by the field names of the description that flatc
+// compiled (tflite_file.fbs), those of custom operators from a map of flexbuffers.
+namespace kiln::tensorflow {
+
+namespace {
+
+using onnx::attribute, onnx::attribute_kind;
+
+attribute integer_of(std::string name, std::int64_t v) {
+  attribute a;
+  a.name = std::move(name);
+  a.kind = attribute_kind::integer;
+  a.integer = v;
+  return a;
+}
+attribute real_of(std::string name, double v) {
+  attribute a;
+  a.name = std::move(name);
+  a.kind = attribute_kind::real;
+  a.real = static_cast<float>(v);
+  return a;
+}
+attribute text_of(std::string name, std::string v) {
+  attribute a;
+  a.name = std::move(name);
+  a.kind = attribute_kind::text;
+  a.text = std::move(v);
+  return a;
+}
+
+template <class T> const flatbuffers::Vector<T>& vector_at(const std::uint8_t* at) {
+  return *reinterpret_cast<const flatbuffers::Vector<T>*>(at + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(at));
+}
+
+// A field's value at its place in the file.
+attribute read_field(std::string name, flatbuffers::ElementaryType type, bool is_list, const std::uint8_t* at) {
+  using namespace flatbuffers;
+  if (is_list) {
+    attribute a;
+    a.name = std::move(name);
+    if (type == ET_FLOAT) {
+      a.kind = attribute_kind::reals;
+      for (const float v : vector_at<float>(at)) a.reals.push_back(v);
+    } else {
+      a.kind = attribute_kind::integers;
+      for (const std::int32_t v : vector_at<std::int32_t>(at)) a.integers.push_back(v);
+    }
+    return a;
+  }
+  switch (type) {
+    case ET_BOOL: return integer_of(std::move(name), ReadScalar<std::uint8_t>(at) != 0);
+    case ET_CHAR: return integer_of(std::move(name), ReadScalar<std::int8_t>(at));
+    case ET_UINT: return integer_of(std::move(name), ReadScalar<std::uint32_t>(at));
+    case ET_LONG: return integer_of(std::move(name), ReadScalar<std::int64_t>(at));
+    case ET_FLOAT: return real_of(std::move(name), ReadScalar<float>(at));
+    case ET_STRING:
+      return text_of(std::move(name), reinterpret_cast<const String*>(at + ReadScalar<uoffset_t>(at))->str());
+    default: return integer_of(std::move(name), ReadScalar<std::int32_t>(at));
+  }
+}
+
+std::vector<attribute> read_builtin(const flatbuffers::Table& options, const flatbuffers::TypeTable& fields) {
+  std::vector<attribute> out;
+  for (std::size_t i = 0; i < fields.num_elems; ++i) {
+    const auto slot = flatbuffers::FieldIndexToOffset(static_cast<flatbuffers::voffset_t>(i));
+    const std::uint8_t* const at = options.GetAddressOf(slot);
+    const flatbuffers::TypeCode code = fields.type_codes[i];
+    const auto type = static_cast<flatbuffers::ElementaryType>(code.base_type);
+    if (at) out.push_back(read_field(fields.names[i], type, code.is_repeating != 0, at));
+  }
+  return out;
+}
+
+// The numbers of a map as they stand in the file. The library's own conversions also read numbers of texts, for which
+// they need more than headers.
+struct map_numbers : flexbuffers::Map {
+  explicit map_numbers(const flexbuffers::Map& m) : Map(m) {}
+  double real(std::size_t i) const { return flexbuffers::ReadDouble(data_ + i * byte_width_, byte_width_); }
+  std::int64_t integer(std::size_t i) const { return flexbuffers::ReadInt64(data_ + i * byte_width_, byte_width_); }
+};
+
+// A custom operator's options are a map of numbers and texts, where they are a map at all.
+std::vector<attribute> read_custom(const flatbuffers::Vector<std::uint8_t>& bytes, const std::string& where) {
+  std::vector<attribute> out;
+  if (bytes.size() < 3) return out;
+  std::vector<std::uint8_t> seen;
+  if (!flexbuffers::VerifyBuffer(bytes.data(), bytes.size(), &seen))
+    refuse_part(where, "its options are no flexbuffer");
+  const flexbuffers::Reference root = flexbuffers::GetRoot(bytes.data(), bytes.size());
+  if (!root.IsMap()) return out;
+  const map_numbers map(root.AsMap());
+  for (std::size_t i = 0; i < map.size(); ++i) {
+    std::string name = map.Keys()[i].AsKey();
+    switch (map.Values()[i].GetType()) {
+      case flexbuffers::FBT_FLOAT: out.push_back(real_of(std::move(name), map.real(i))); break;
+      case flexbuffers::FBT_BOOL:
+      case flexbuffers::FBT_INT:
+      case flexbuffers::FBT_UINT: out.push_back(integer_of(std::move(name), map.integer(i))); break;
+      case flexbuffers::FBT_STRING: out.push_back(text_of(std::move(name), map.Values()[i].AsString().str())); break;
+      default: break;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void refuse_part(const std::string& where, const std::string& why) { raise(errc::malformed, where + ": " + why); }
+
+// The field of a byte is older: it says 127 for the codes that it cannot hold.
+std::string operator_name(const parts::OperatorCode& code) {
+  const auto number =
+      std::max<std::int32_t>(code.deprecated_builtin_code(), static_cast<std::int32_t>(code.builtin_code()));
+  const auto which = static_cast<parts::BuiltinOperator>(number);
+  if (which == parts::BuiltinOperator::CUSTOM) return text_of(code.custom_code());
+  const std::string_view name = parts::EnumNameBuiltinOperator(which);
+  return name.empty() ? "operator code " + std::to_string(number) : std::string(name);
+}
+
+std::vector<attribute> read_options(const parts::Operator& op, const std::string& where) {
+  if (const auto* bytes = op.custom_options()) return read_custom(*bytes, where);
+  const auto* options = static_cast<const flatbuffers::Table*>(op.builtin_options());
+  const auto which = static_cast<std::size_t>(op.builtin_options_type());
+  const flatbuffers::TypeTable& all = *parts::BuiltinOptionsTypeTable();
+  if (!options || which == 0 || which >= all.num_elems) return {};
+  return read_builtin(*options, *all.type_refs[all.type_codes[which].sequence_ref]());
+}
+
+}  // namespace kiln::tensorflow
