@@ -184,11 +184,22 @@ KILN_API kiln_status kiln_import_options_set_value(kiln_import_options* options,
 KILN_API kiln_status kiln_import_options_keep_input(kiln_import_options* options, const char* input);
 /* Where a model from memory has its external data; "." by default. */
 KILN_API kiln_status kiln_import_options_set_directory(kiln_import_options* options, const char* path);
+/* The rest is for TensorFlow's graphs and SavedModels. "NHWC" (the default) or "NCHW": what images are where a node
+   does not say. */
+KILN_API kiln_status kiln_import_options_set_layout(kiln_import_options* options, const char* layout);
+/* The extent of all dims that the graph leaves open; 0 keeps them open. */
+KILN_API kiln_status kiln_import_options_set_batch(kiln_import_options* options, int64_t extent);
+/* One more wanted value, NODE or NODE:K, or an output of the signature; without any they are what no node reads. */
+KILN_API kiln_status kiln_import_options_add_output(kiln_import_options* options, const char* output);
+/* The signature of a SavedModel, and the tag of its graph; NULL or "" is serving_default, and serve. */
+KILN_API kiln_status kiln_import_options_set_signature(kiln_import_options* options, const char* signature,
+                                                       const char* tag);
 
 /* A model as imported, to be compiled for any number of targets. */
 typedef struct kiln_program kiln_program;
 
-/* Imports an ONNX file, or one in memory, which is not needed afterwards. `options` may be NULL. */
+/* Imports an ONNX file, or a graph or SavedModel of TensorFlow (its folder), or one in memory, which is not needed
+   afterwards. `options` may be NULL. */
 KILN_API kiln_status kiln_program_import(const char* path, const kiln_import_options* options, kiln_program** program);
 KILN_API kiln_status kiln_program_import_memory(const void* bytes, size_t size, const kiln_import_options* options,
                                                 kiln_program** program);
