@@ -8,10 +8,10 @@ TEST(tensorflow_functions, calls_are_inlined_with_what_they_capture) {
   const std::string functions =
       function("inner", {"a", "b"}, {{"sum", "sum:z:0"}, {"twice", "twice:z:0"}},
                node("sum", "AddV2", {"a", "b"}) + node("twice", "AddV2", {"a", "a"})) +
-      function("outer", {"x", "w"}, {{"y", "call:twice:0"}, {"z", "shifted:z:0"}},
+      function("outer", {"x", "w"}, {{"y", "call:output:1"}, {"z", "shifted:z:0"}},
                constant("one", one) + node("scaled", "Mul", {"x", "w"}) +
                    node("call", "StatefulPartitionedCall", {"scaled:z:0", "x"}, function_attribute("f", "inner")) +
-                   node("shifted", "AddV2", {"call:sum:0", "one:output:0"}));
+                   node("shifted", "AddV2", {"call:output:0", "one:output:0"}));
   const std::string text = placeholder("x", "2") + constant("w", "dtype: DT_FLOAT tensor_shape {} float_val: 3") +
                            node("call", "PartitionedCall", {"x", "w"}, function_attribute("f", "outer")) +
                            node("y", "Neg", {"call"}) + node("z", "Neg", {"call:1"}) +

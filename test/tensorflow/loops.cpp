@@ -125,6 +125,17 @@ TEST(tensorflow_loops, lists_outside_of_loops) {
   EXPECT_EQ(out[7].get_shape().lens, (dims{1, 3}));
 }
 
+TEST(tensorflow_loops, lists_of_equal_parts) {
+  const std::string x = placeholder("x", "6 2") + integers("shape", "2", "1");
+  const std::string split =
+      x + integers("lengths", "3, 3", "2") + node("y", "TensorListSplit", {"x", "shape", "lengths"});
+  const auto out = run(split, {counted({6, 2})});
+  EXPECT_EQ(out[0].get_shape().lens, (dims{2, 3, 2}));
+  EXPECT_EQ(numbers(out[0])[6], 6);
+  EXPECT_THAT(fault(x + integers("lengths", "2, 4", "2") + node("y", "TensorListSplit", {"x", "shape", "lengths"})),
+              HasSubstr("parts of several lengths"));
+}
+
 TEST(tensorflow_loops, what_is_no_loop_is_refused_by_name) {
   std::string text = powers(integers("n", "5"));
   const auto changed = [&](const std::string& from, const std::string& to) {

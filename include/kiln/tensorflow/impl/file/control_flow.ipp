@@ -32,10 +32,16 @@ class condition_raiser {
       if (is_merge(&n)) merges.push_back(n.name);
     if (merges.empty()) return;
     for (const std::string& m : merges) raise_merge(m);
-    std::unordered_set<std::string> gone;
-    for (const onnx::node& n : table_.nodes())
-      if (is_switch(&n) && n.inputs.size() >= 2 && raised_.contains(table_.source(n.inputs[1]))) gone.insert(n.name);
+    std::unordered_set<std::string> gone, predicates;
+    for (const onnx::node& n : table_.nodes()) {
+      if (!is_switch(&n) || n.inputs.size() < 2 || !raised_.contains(table_.source(n.inputs[1]))) continue;
+      gone.insert(n.name);
+      for (const onnx::node* p = table_.giver(n.inputs[1]);
+           p && p->op_type == "Identity" && !p->inputs.empty() && predicates.insert(p->name).second;)
+        p = table_.giver(p->inputs[0]);
+    }
     table_.remove(std::move(gone), [](const onnx::node&) { return false; });
+    remove_unread(std::move(predicates));
   }
 
  private:
@@ -181,6 +187,19 @@ class condition_raiser {
         stack.push_back(begin(input));
       else if (known->second)
         within[v.node] = true;
+    }
+  }
+
+  // Other names of predicates, which only Switch nodes read.
+  void remove_unread(std::unordered_set<std::string> names) {
+    while (!names.empty()) {
+      std::unordered_set<std::string> unread = names;
+      for (const onnx::node& n : table_.nodes())
+        for (const std::string& input : n.inputs)
+          if (!is_order(input)) unread.erase(std::string(parts_of(input).node));
+      if (unread.empty()) return;
+      for (const std::string& name : unread) names.erase(name);
+      table_.remove(std::move(unread), [](const onnx::node&) { return false; });
     }
   }
 

@@ -4,8 +4,8 @@
 namespace kiln::tensorflow {
 
 /// Gives a While node its parts. Of its values, `invariants` (numbers) go through the body as they are, the others are
-/// carried. The graph `body` has an iteration's number, whether the loop goes on, and the carried ones as inputs, reads
-/// the invariants as `arg.k`, and gives whether the loop goes on again, and the carried values; `cond` tells it at the
+/// carried. The graph `body` has an iteration's number, whether the loop goes on, the carried ones and then
+/// the invariants as inputs, and gives whether the loop goes on again, and the carried values; `cond` tells it at the
 /// beginning.
 ///
 /// Where the condition only counts: `counters` (numbers of values that grow by one), and the graph `limits` for what

@@ -147,6 +147,13 @@ onnx::graph body_graph(const loop& l, const function_def& body, const std::vecto
   g.inputs = {tensor_named("iteration"), tensor_named("again")};
   for (const std::int64_t k : carried) g.inputs.push_back(tensor_named("arg." + std::to_string(k)));
   g.nodes = {call_of(body, results)};
+  for (std::size_t k = 0; k < l.size(); ++k) {
+    std::string& input = g.nodes[0].inputs[k];
+    if (!l.is_carried(k))
+      g.inputs.push_back(tensor_named(input));
+    else if (std::find(carried.begin(), carried.end(), static_cast<std::int64_t>(k)) == carried.end())
+      input.clear();  // a list that the loop collects
+  }
   if (!counts) {
     const std::int64_t first = 0;
     onnx::node next = call_of(l.cond, {&first, 1});

@@ -132,7 +132,14 @@ class loop_importer {
       if (!c_.has(k)) c_.malformed("input " + std::to_string(k) + " is missing");
       carried.push_back(onnx::as_one_value(c_, k));
     }
-    return onnx::run_loop(c_, c_.body(body), most_, condition_, carried, visible_);
+    return onnx::run_loop(c_, open_body(body, numbers.size()), most_, condition_, carried, visible_);
+  }
+
+  // A body that reads what stays where it is, so that constants stay constants.
+  onnx::graph open_body(std::string_view name, std::size_t carried) const {
+    onnx::graph out = c_.body(name);
+    out.inputs.resize(2 + carried);
+    return out;
   }
 
   // Lists that begin without items as tensors. What the body makes of one tells the extents of its items.
@@ -156,7 +163,7 @@ class loop_importer {
     }
     const onnx::body_mark before = c_.bodies->mark();
     const onnx::body_module trial =
-        c_.bodies->build_module(c_.body("body"), {parameters.data(), parameters.size()}, visible_);
+        c_.bodies->build_module(open_body("body", numbers.size()), {parameters.data(), parameters.size()}, visible_);
     c_.bodies->return_to(before);
     small_vector<value> given = trial.captured;
     for (const variable& v : c_.inputs)
