@@ -53,7 +53,7 @@ void print_page() {
       "- **Training forms** (FusedBatchNorm with `is_training`) are refused by name. Operators that have no importer "
       "are "
       "reported all at once, with their nodes.\n\n"
-      "Graphs of 144 of these operators, in their attributes, are compared with tfjs "
+      "Graphs of 164 of these operators, in their attributes, are compared with tfjs "
       "(`test/tensorflow/tfjs_cases.mjs`).\n\n"
       "## {} operators\n\n| operator | notes |\n|---|---|\n",
       tensorflow::operators().size());

@@ -167,6 +167,9 @@ TEST(tensorflow_control_flow, other_forms_are_refused_by_name) {
   std::string open = counting;
   open.replace(open.find("op: 'LoopCond'"), 14, "op: 'Identity'");
   EXPECT_THAT(fault(open), HasSubstr("loop 'l' has no LoopCond"));
+  const std::string odd = library(function("f", {"a"}, {{"b", "m:output:0"}}, node("m", "Merge", {"a", "a"})));
+  EXPECT_EQ(fault(x + node("y", "Neg", {"x"}) + odd), "no error");
+  EXPECT_THAT(fault(x + node("y", "f", {"x"}) + odd), HasSubstr("function 'f' cannot be called: node 'm' (Merge)"));
   EXPECT_THAT(fault(condition + node("m", "Merge", {"m", "c/mul"})),
               HasSubstr("node 'm' (Merge): a condition is in itself"));
 }

@@ -145,10 +145,7 @@ onnx::imported import_saved(const buffer& file, const std::string& folder, const
   return import_graph(std::move(m), options);
 }
 
-onnx::imported import_file(const buffer& file, const std::string& folder, const import_options& options) {
-  const bytes_view bytes(file.data(), file.size());
-  return begins_as_saved_model(bytes) ? import_saved(file, folder, options) : import_frozen(file, options);
-}
+bool is_saved_model(const buffer& file) { return begins_as_saved_model({file.data(), file.size()}); }
 
 bool is_folder(const std::string& path) {
   std::error_code none;
@@ -194,7 +191,9 @@ void check_for_onnx(const import_options& options) {
 
 onnx::imported read_model(const std::string& path, const import_options& options) try {
   const std::string file = file_of(path);
-  return import_file(map_file(file), folder_of(file), options);
+  const buffer bytes = map_file(file);
+  return is_folder(path) || is_saved_model(bytes) ? import_saved(bytes, folder_of(file), options)
+                                                  : import_frozen(bytes, options);
 } catch (error& e) {
   throw e.at_source(path);
 }
@@ -202,7 +201,7 @@ onnx::imported read_model(const std::string& path, const import_options& options
 onnx::imported parse_model(std::span<const std::byte> bytes, const import_options& options) {
   buffer own = buffer::allocate(bytes.size());  // constants of the program are parts of it
   std::copy(bytes.begin(), bytes.end(), own.data());
-  return import_file(own, {}, options);
+  return is_saved_model(own) ? import_saved(own, {}, options) : import_frozen(own, options);
 }
 
 bool is_graph_file(const std::string& path) try {
@@ -232,7 +231,7 @@ std::vector<onnx::value_info> any_model_inputs(const std::string& path, const im
   if (!is_ours(path)) return onnx::model_inputs(path);
   try {
     const buffer file = map_file(file_of(path));
-    if (!begins_as_saved_model({file.data(), file.size()})) return read_graph(file).graph.inputs;
+    if (!is_folder(path) && !is_saved_model(file)) return read_graph(file).graph.inputs;
     const saved_model model = read_saved_model(file, options.tag);
     std::vector<onnx::value_info> out;
     for (const named_value& v : find_signature(model, options.signature).inputs) out.push_back(v.declared);
@@ -243,7 +242,12 @@ std::vector<onnx::value_info> any_model_inputs(const std::string& path, const im
 }
 
 std::vector<operator_info> operators() {
-  std::vector<operator_info> out{{"Placeholder", {}}};
+  constexpr std::string_view conditions = "becomes `If`", loops = "becomes `While`", functions = "inlined";
+  std::vector<operator_info> out{{"Enter", loops},         {"Exit", loops},
+                                 {"LoopCond", loops},      {"Merge", conditions},
+                                 {"NextIteration", loops}, {"PartitionedCall", functions},
+                                 {"Placeholder", {}},      {"StatefulPartitionedCall", functions},
+                                 {"Switch", conditions}};
   for (const op_importer_table table : op_importer_tables())
     for (const onnx::op_importer& o : table) out.push_back({o.op_type, o.note});
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.name < b.name; });

@@ -105,9 +105,12 @@ std::map<std::string, std::string> read_table(bytes_view file) {
   read_handle(footer);
   const std::string index = read_block(file, read_handle(footer));
   std::map<std::string, std::string> out;
-  std::size_t bytes = 0;
+  std::size_t bytes = 0, in_blocks = 0;
   each_entry(index, [&](const std::string&, bytes_view place) {
-    const std::string block = read_block(file, read_handle(place));
+    const block_handle handle = read_handle(place);
+    const std::string block = read_block(file, handle);
+    in_blocks += handle.size + trailer_bytes;
+    if (in_blocks > file.size()) damaged("has blocks that overlap");
     each_entry(block, [&](const std::string& key, bytes_view value) {
       bytes += key.size() + value.size();
       if (bytes > most_bytes) raise(errc::limit, "the table has more than " + std::to_string(most_bytes) + " bytes");

@@ -44,6 +44,7 @@ class tensor_bundle {
   std::uint64_t shards_ = 1;
   std::map<std::string, entry> entries_;
   std::map<std::uint64_t, buffer> files_;
+  std::uint64_t left_ = 0;  // bytes that may be read: tensors may overlap, but not for ever
 };
 
 }  // namespace kiln::tensorflow

@@ -122,7 +122,10 @@ std::string tensor_bundle::file_of(std::uint64_t shard) const {
 }
 const buffer& tensor_bundle::shard(std::uint64_t number) {
   const auto [at, is_new] = files_.try_emplace(number);
-  if (is_new) at->second = map_file(file_of(number));
+  if (is_new) {
+    at->second = map_file(file_of(number));
+    left_ += 2 * at->second.size();
+  }
   return at->second;
 }
 
@@ -136,6 +139,10 @@ buffer tensor_bundle::bytes_of(const std::string& name, const entry& e) {
     throw error(errc::malformed, quoted(name) + " is " + std::to_string(e.size) + " bytes at " +
                                      std::to_string(e.offset) + ", the file has " + std::to_string(file.size()))
         .at_source(file_of(e.shard));
+  if (e.size > left_)
+    throw error(errc::limit, quoted(name) + ": the tensors that are read have more bytes than their files")
+        .at_source(prefix_ + ".index");
+  left_ -= e.size;
   const buffer bytes = buffer_part(file, e.offset, e.size);
   if (masked(crc32c({bytes.data(), bytes.size()})) != e.checksum)
     throw error(errc::malformed, quoted(name) + " is damaged: the checksum of its " + std::to_string(e.size) +

@@ -15,7 +15,9 @@ bool is_variable(const onnx::node& n) {
 class tracer {
  public:
   explicit tracer(const std::vector<onnx::node>& nodes, const std::vector<std::string>& arguments = {})
-      : nodes_(nodes), index_(by_name(nodes)), arguments_(arguments) {}
+      : nodes_(nodes), index_(by_name(nodes)) {
+    for (std::size_t i = 0; i < arguments.size(); ++i) arguments_.emplace(arguments[i], i);
+  }
 
   struct source {
     const onnx::node* node = nullptr;
@@ -24,10 +26,9 @@ class tracer {
     bool is_argument = false;
   };
   source trace(std::string_view value) const {
-    for (std::size_t steps = 0; steps <= nodes_.size(); ++steps) {
+    for (int steps = 0; steps < 64; ++steps) {
       const output_ref r = parts_of(value);
-      const auto a = std::find(arguments_.begin(), arguments_.end(), r.node);
-      if (a != arguments_.end()) return {nullptr, 0, static_cast<std::size_t>(a - arguments_.begin()), true};
+      if (const auto a = arguments_.find(r.node); a != arguments_.end()) return {nullptr, 0, a->second, true};
       const auto found = index_.find(r.node);
       if (found == index_.end()) return {};
       const onnx::node& n = nodes_[found->second];
@@ -53,7 +54,7 @@ class tracer {
 
   const std::vector<onnx::node>& nodes_;
   std::unordered_map<std::string_view, std::size_t> index_;
-  const std::vector<std::string>& arguments_;
+  std::unordered_map<std::string_view, std::size_t> arguments_;
 };
 
 using restored_names = std::unordered_map<std::string, std::string>;

@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "kiln/core/error.hpp"
 #include "kiln/tensorflow/impl/file/graph_def.hpp"
 
 namespace kiln::tensorflow {
@@ -14,19 +15,20 @@ void raise_control_flow(graph_def& graph);
 /// Nodes by name, of which parts become functions.
 class node_table {
  public:
-  explicit node_table(std::vector<onnx::node>& nodes) : nodes_(nodes) {
-    for (std::size_t i = 0; i < nodes.size(); ++i) index_.emplace(nodes[i].name, i);
+  explicit node_table(std::vector<onnx::node>& nodes) : nodes_(nodes), left_((1u << 22) + 256 * nodes.size()) {
+    index();
   }
 
   std::vector<onnx::node>& nodes() { return nodes_; }
   /// The node that gives a value, null where there is none.
   onnx::node* giver(std::string_view value) {
+    spend(1);
     const auto found = index_.find(std::string(parts_of(value).node));
     return found == index_.end() ? nullptr : &nodes_[found->second];
   }
   /// A value without the Identity nodes before it.
   std::string source(std::string value) {
-    for (std::size_t steps = 0; steps <= nodes_.size(); ++steps) {
+    for (;;) {
       const onnx::node* const n = giver(value);
       if (!n || n->op_type != "Identity" || n->inputs.empty() || is_order(n->inputs[0])) break;
       value = n->inputs[0];
@@ -38,26 +40,46 @@ class node_table {
     nodes_.push_back(std::move(n));
   }
   /// Removes nodes by name, and all that read them but `stays`.
-  template <class Stays> void remove(std::unordered_set<std::string> gone, Stays&& stays) {
-    for (bool more = true; more;) {
-      more = false;
-      for (const onnx::node& n : nodes_) {
-        if (gone.contains(n.name) || stays(n)) continue;
-        for (const std::string& input : n.inputs)
-          if (!is_order(input) && gone.contains(std::string(parts_of(input).node))) {
-            more = gone.insert(n.name).second;
-            break;
-          }
-      }
+  template <class Stays> void remove(const std::unordered_set<std::string>& names, Stays&& stays) {
+    std::unordered_map<std::string_view, std::vector<std::size_t>> readers;
+    std::vector<std::size_t> waiting;
+    std::vector<bool> gone(nodes_.size());
+    const auto drop = [&](std::size_t i) {
+      if (!gone[i]) gone[i] = true, waiting.push_back(i);
+    };
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (names.contains(nodes_[i].name)) drop(i);
+      for (const std::string& input : nodes_[i].inputs)
+        if (!is_order(input)) readers[parts_of(input).node].push_back(i);
     }
-    std::erase_if(nodes_, [&](const onnx::node& n) { return gone.contains(n.name); });
+    while (!waiting.empty()) {
+      const std::size_t i = waiting.back();
+      waiting.pop_back();
+      for (const std::size_t r : readers[nodes_[i].name])
+        if (!stays(nodes_[r])) drop(r);
+    }
+    std::vector<onnx::node> kept;
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      if (!gone[i]) kept.push_back(std::move(nodes_[i]));
+    nodes_ = std::move(kept);
+    index();
+  }
+  /// Counts work, of which a graph of few nodes may ask for much. Errors: `limit`.
+  void spend(std::size_t steps) {
+    if (steps > left_)
+      raise(errc::limit, "the control flow of the graph needs more steps than a graph of its size may");
+    left_ -= steps;
+  }
+
+ private:
+  void index() {
     index_.clear();
     for (std::size_t i = 0; i < nodes_.size(); ++i) index_.emplace(nodes_[i].name, i);
   }
 
- private:
   std::vector<onnx::node>& nodes_;
   std::unordered_map<std::string, std::size_t> index_;
+  std::size_t left_;
 };
 
 /// Names of values that become arguments of a function.
@@ -81,6 +103,7 @@ void add_needed(function_def& f, node_table& table, const std::string& output, c
     if (named(value) || !table.giver(value) || seen.contains(name)) continue;
     before(name);
     seen.insert(name);
+    table.spend(16);
     onnx::node copy = *table.giver(value);
     std::erase_if(copy.inputs, [](const std::string& input) { return is_order(input); });
     for (std::string& input : copy.inputs) {

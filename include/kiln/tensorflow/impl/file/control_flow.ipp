@@ -40,8 +40,8 @@ class condition_raiser {
            p && p->op_type == "Identity" && !p->inputs.empty() && predicates.insert(p->name).second;)
         p = table_.giver(p->inputs[0]);
     }
-    table_.remove(std::move(gone), [](const onnx::node&) { return false; });
-    remove_unread(std::move(predicates));
+    table_.remove(gone, [](const onnx::node&) { return false; });
+    remove_unread(predicates);
   }
 
  private:
@@ -191,20 +191,24 @@ class condition_raiser {
   }
 
   // Other names of predicates, which only Switch nodes read.
-  void remove_unread(std::unordered_set<std::string> names) {
-    while (!names.empty()) {
-      std::unordered_set<std::string> unread = names;
-      for (const onnx::node& n : table_.nodes())
-        for (const std::string& input : n.inputs)
-          if (!is_order(input)) unread.erase(std::string(parts_of(input).node));
-      if (unread.empty()) return;
-      for (const std::string& name : unread) names.erase(name);
-      table_.remove(std::move(unread), [](const onnx::node&) { return false; });
-    }
+  void remove_unread(const std::unordered_set<std::string>& names) {
+    std::unordered_map<std::string, std::size_t> reads;
+    for (const onnx::node& n : table_.nodes())
+      for (const std::string& input : n.inputs)
+        if (!is_order(input)) ++reads[std::string(parts_of(input).node)];
+    std::unordered_set<std::string> unread;
+    for (const std::string& name : names)
+      for (const onnx::node* n = table_.giver(name);
+           n && names.contains(n->name) && reads[n->name] == 0 && unread.insert(n->name).second;) {
+        --reads[std::string(parts_of(n->inputs[0]).node)];
+        n = table_.giver(n->inputs[0]);
+      }
+    table_.remove(unread, [](const onnx::node&) { return false; });
   }
 
   bool reads_index(const std::string& merge) {
     const std::string index = output_name(merge, 1);
+    table_.spend(table_.nodes().size() / 16);
     for (const onnx::node& n : table_.nodes())
       if (std::find(n.inputs.begin(), n.inputs.end(), index) != n.inputs.end()) return true;
     return false;
@@ -250,7 +254,11 @@ void raise_control_flow(graph_def& graph) {
   raise_in(graph.nodes, graph);
   for (std::size_t i = 0; i < graph.functions.size(); ++i) {
     std::vector<onnx::node> nodes = std::move(graph.functions[i].nodes);
-    raise_in(nodes, graph);
+    try {
+      raise_in(nodes, graph);
+    } catch (const error& e) {  // which matters only if it is called
+      graph.functions[i].fault = "cannot be called: " + e.message();
+    }
     graph.functions[i].nodes = std::move(nodes);
   }
 }

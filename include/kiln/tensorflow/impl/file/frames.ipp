@@ -50,6 +50,7 @@ class loop_raiser {
             if (!is(enter, "Enter")) unsupported(n, "joins an iteration with a value that does not enter the loop");
             frame& f = frames_[frame_of(*enter)];
             f.merges.push_back(n.name);
+            frame_of_merge_.emplace(n.name, frame_of(*enter));
             f.enters.push_back(enter->name);
             f.nexts.push_back(n.inputs[next]);
             varying_.insert(enter->name);
@@ -90,6 +91,7 @@ class loop_raiser {
       of_body.emplace(enter, arguments.back());
     }
     std::string condition;
+    table_.spend(table_.nodes().size());
     for (const onnx::node& n : table_.nodes()) {
       if (!is(&n, "Switch") || n.inputs.size() < 2) continue;
       const auto merge = by_merge.find(std::string(parts_of(n.inputs[0]).node));
@@ -166,15 +168,15 @@ class loop_raiser {
     const onnx::node* const from = table_.giver(n->inputs[0]);
     const onnx::node* const merge = from && !from->inputs.empty() ? table_.giver(from->inputs[0]) : nullptr;
     if (!is(from, "Switch") || !is(merge, "Merge")) unsupported(*n, "leaves no loop");
-    for (auto& [name, f] : frames_)
-      for (const std::string& m : f.merges)
-        if (m == merge->name) return raise_frame(name, f);
-    unsupported(*n, "leaves no loop");
+    const auto own_frame = frame_of_merge_.find(merge->name);
+    if (own_frame == frame_of_merge_.end()) unsupported(*n, "leaves no loop");
+    raise_frame(own_frame->second, frames_[own_frame->second]);
   }
 
   node_table& table_;
   graph_def& graph_;
   std::map<std::string, frame> frames_;
+  std::unordered_map<std::string, std::string> frame_of_merge_;
   std::unordered_set<std::string> varying_;
   std::unordered_map<std::string, std::pair<std::string, std::size_t>> switches_;  // their loop and value
   std::unordered_set<std::string> gone_, exits_;

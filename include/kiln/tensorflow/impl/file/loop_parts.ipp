@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_set>
 
 #include "kiln/tensorflow/impl/file/message.hpp"
 
@@ -14,6 +15,15 @@ class reader {
  public:
   explicit reader(const function_def& f) : f_(f), nodes_(by_name(f.nodes)) {
     for (std::size_t i = 0; i < f.inputs.size(); ++i) arguments_.emplace(f.inputs[i], static_cast<std::int64_t>(i));
+    find_sources();
+    reads_of_arguments_.resize(f.inputs.size());
+    for (const onnx::node& n : f.nodes)
+      if (n.op_type != "Identity")
+        for (const std::string& input : n.inputs) {
+          const source s = is_order(input) ? source{} : source_of(input);
+          if (s.argument >= 0) ++reads_of_arguments_[static_cast<std::size_t>(s.argument)];
+          if (s.node) read_.insert(s.node);
+        }
   }
 
   struct source {
@@ -22,16 +32,10 @@ class reader {
   };
   /// What a value is, whatever Identity nodes are between.
   source source_of(std::string_view value) const {
-    for (std::size_t steps = 0; steps <= f_.nodes.size(); ++steps) {
-      const output_ref r = parts_of(value);
-      if (const auto a = arguments_.find(r.node); a != arguments_.end()) return {a->second, nullptr};
-      const auto n = nodes_.find(r.node);
-      if (n == nodes_.end() || r.k != 0) return {};
-      const onnx::node& from = f_.nodes[n->second];
-      if (from.op_type != "Identity" || from.inputs.empty()) return {-1, &from};
-      value = from.inputs[0];
-    }
-    return {};
+    const output_ref r = parts_of(value);
+    if (const auto a = arguments_.find(r.node); a != arguments_.end()) return {a->second, nullptr};
+    const auto n = nodes_.find(r.node);
+    return n == nodes_.end() || r.k != 0 ? source{} : sources_[n->second];
   }
   std::int64_t argument_of(std::string_view value) const { return source_of(value).argument; }
   bool is_one(std::string_view value) const {
@@ -42,11 +46,16 @@ class reader {
     return is_integer(l.get_shape().type) && l.elements() == 1 && l.at<std::int64_t>(0) == 1;
   }
   /// How often nodes read an argument, directly or by other names.
-  std::size_t reads_of(std::int64_t argument) const {
+  std::size_t reads_of(std::int64_t argument) const { return reads_of_arguments_[static_cast<std::size_t>(argument)]; }
+  /// Whether a node reads what this one gives, directly or by other names.
+  bool is_read(const onnx::node& node) const { return read_.contains(&node); }
+  /// How many results of the function are this argument, or come from this node.
+  std::size_t results_of(std::int64_t argument, const onnx::node& node) const {
     std::size_t count = 0;
-    for (const onnx::node& n : f_.nodes)
-      if (n.op_type != "Identity")
-        for (const std::string& input : n.inputs) count += !is_order(input) && argument_of(input) == argument;
+    for (const std::string& output : f_.outputs) {
+      const source s = source_of(output);
+      count += s.argument == argument || s.node == &node;
+    }
     return count;
   }
   /// The arguments that a value depends on.
@@ -68,9 +77,43 @@ class reader {
   }
 
  private:
+  // Of each node's first output; those of a chain of Identity nodes together.
+  void find_sources() {
+    sources_.resize(f_.nodes.size());
+    std::vector<bool> known(f_.nodes.size());
+    for (std::size_t i = 0; i < f_.nodes.size(); ++i) {
+      std::vector<std::size_t> chain;
+      source found;
+      for (std::size_t at = i;;) {
+        if (known[at]) {
+          found = sources_[at];
+          break;
+        }
+        known[at] = true;  // a cycle ends here, without a source
+        chain.push_back(at);
+        const onnx::node& n = f_.nodes[at];
+        found = {-1, &n};
+        if (n.op_type != "Identity" || n.inputs.empty()) break;
+        found = {};
+        const output_ref r = parts_of(n.inputs[0]);
+        if (const auto a = arguments_.find(r.node); a != arguments_.end()) {
+          found = {a->second, nullptr};
+          break;
+        }
+        const auto next = nodes_.find(r.node);
+        if (next == nodes_.end() || r.k != 0) break;
+        at = next->second;
+      }
+      for (const std::size_t c : chain) sources_[c] = found;
+    }
+  }
+
   const function_def& f_;
   std::unordered_map<std::string_view, std::size_t> nodes_;
   std::unordered_map<std::string_view, std::int64_t> arguments_;
+  std::vector<source> sources_;
+  std::vector<std::size_t> reads_of_arguments_;
+  std::unordered_set<const onnx::node*> read_;
 };
 
 struct loop {
@@ -132,7 +175,8 @@ std::vector<collected_list> collected_lists(const loop& l) {
     const auto own = static_cast<std::int64_t>(k);
     const std::int64_t at = l.in_body.argument_of(set->inputs[1]);
     if (l.in_body.argument_of(set->inputs[is_array ? 3 : 0]) == own && at >= 0 && grows_by_one(l, at) &&
-        l.in_body.reads_of(own) == 1 && l.in_cond.reads_of(own) == 0)
+        l.in_body.reads_of(own) == 1 && l.in_cond.reads_of(own) == 0 && !l.in_body.is_read(*set) &&
+        l.in_body.results_of(own, *set) == 1)
       out.push_back({own, at, set->inputs[2]});
   }
   return out;
