@@ -244,6 +244,13 @@ TEST(tensorflow_operators, elements_in_other_places) {
   const std::string reversed = placeholder("x", "2 3") + numbers_constant("n", "2", "2, 3") +
                                node("y", "ReverseSequence", {"x", "n"}, attribute("seq_dim", "i: 1"));
   EXPECT_THAT(numbers(run(reversed, {counted({2, 3})})[0]), ElementsAre(1, 0, 2, 5, 4, 3));
+  const auto band = [&](const std::string& below, const std::string& above) {
+    return numbers(run(placeholder("x", "2 3") + numbers_constant("l", "", below) + numbers_constant("u", "", above) +
+                           node("y", "MatrixBandPart", {"x", "l", "u"}),
+                       {counted({2, 3})})[0]);
+  };
+  EXPECT_THAT(band("0", "-1"), ElementsAre(0, 1, 2, 0, 4, 5));
+  EXPECT_THAT(band("-1", "1"), ElementsAre(0, 1, 0, 3, 4, 5));
   const std::string open = placeholder("x", "-1 3");
   const auto ensured = [&](const std::string& lens) {
     return open + node("y", "EnsureShape", {"x"}, attribute("shape", "shape { " + lens + "}"));

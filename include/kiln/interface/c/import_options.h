@@ -1,8 +1,8 @@
 /* How kiln_program_import reads a model. A part of kiln.h, which includes it. */
+#include "kiln/interface/c/kiln.h"
+
 #ifndef KILN_INTERFACE_C_IMPORT_OPTIONS_H
 #define KILN_INTERFACE_C_IMPORT_OPTIONS_H
-
-#include "kiln/interface/c/kiln.h"
 
 #ifdef __cplusplus
 extern "C" {

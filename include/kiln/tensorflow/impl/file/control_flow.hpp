@@ -39,8 +39,8 @@ class node_table {
     index_.emplace(n.name, nodes_.size());
     nodes_.push_back(std::move(n));
   }
-  /// Removes nodes by name, and all that read them but `stays`.
-  template <class Stays> void remove(const std::unordered_set<std::string>& names, Stays&& stays) {
+  /// Removes nodes by name, and all that read them.
+  void remove(const std::unordered_set<std::string>& names) {
     std::unordered_map<std::string_view, std::vector<std::size_t>> readers;
     std::vector<std::size_t> waiting;
     std::vector<bool> gone(nodes_.size());
@@ -55,8 +55,7 @@ class node_table {
     while (!waiting.empty()) {
       const std::size_t i = waiting.back();
       waiting.pop_back();
-      for (const std::size_t r : readers[nodes_[i].name])
-        if (!stays(nodes_[r])) drop(r);
+      for (const std::size_t r : readers[nodes_[i].name]) drop(r);
     }
     std::vector<onnx::node> kept;
     for (std::size_t i = 0; i < nodes_.size(); ++i)

@@ -40,7 +40,7 @@ class condition_raiser {
            p && p->op_type == "Identity" && !p->inputs.empty() && predicates.insert(p->name).second;)
         p = table_.giver(p->inputs[0]);
     }
-    table_.remove(gone, [](const onnx::node&) { return false; });
+    table_.remove(gone);
     remove_unread(predicates);
   }
 
@@ -203,7 +203,7 @@ class condition_raiser {
         --reads[std::string(parts_of(n->inputs[0]).node)];
         n = table_.giver(n->inputs[0]);
       }
-    table_.remove(unread, [](const onnx::node&) { return false; });
+    table_.remove(unread);
   }
 
   bool reads_index(const std::string& merge) {

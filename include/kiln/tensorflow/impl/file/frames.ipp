@@ -37,7 +37,7 @@ class loop_raiser {
   void run() {
     for (auto& [name, f] : frames_) raise_frame(name, f);
     if (frames_.empty()) return;
-    table_.remove(gone_, [&](const onnx::node& n) { return exits_.contains(n.name); });
+    table_.remove(gone_);
   }
 
  private:
@@ -142,9 +142,7 @@ class loop_raiser {
       if (left == switches_.end() || left->second.first != name) continue;
       n.op_type = "Identity";
       n.inputs = {output_name(own, left->second.second)};
-      exits_.insert(n.name);
     }
-    exits_.insert(own);
     table_.add(std::move(loop));
   }
   static function_def function_of(std::string name, const std::vector<std::string>& arguments) {
@@ -179,7 +177,7 @@ class loop_raiser {
   std::unordered_map<std::string, std::string> frame_of_merge_;
   std::unordered_set<std::string> varying_;
   std::unordered_map<std::string, std::pair<std::string, std::size_t>> switches_;  // their loop and value
-  std::unordered_set<std::string> gone_, exits_;
+  std::unordered_set<std::string> gone_;
 };
 
 }  // namespace
