@@ -5,8 +5,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build_packages="g++ cmake ninja-build libboost1.81-dev libeigen3-dev libonnx-dev libprotobuf-dev protobuf-compiler
   libfmt-dev libcli11-dev nlohmann-json3-dev libre2-dev libpcre2-dev libicu-dev libxxhash-dev pybind11-dev python3-dev
-  libjpeg62-turbo-dev libpng-dev libtiff-dev libwebp-dev libopenjp2-7-dev libflatbuffers-dev flatbuffers-compiler
-  libcpp-httplib-dev libssl-dev prometheus-cpp-dev libgrpc++-dev protobuf-compiler-grpc"
+  libjpeg62-turbo-dev libpng-dev libtiff-dev libwebp-dev libopenjp2-7-dev libsnappy-dev libflatbuffers-dev
+  flatbuffers-compiler libcpp-httplib-dev libssl-dev prometheus-cpp-dev libgrpc++-dev protobuf-compiler-grpc"
 test_packages="git clang-16 clang-tidy-16 libclang-rt-16-dev clang-format-14 libonnx-testdata libgtest-dev libgmock-dev
   libbenchmark-dev libamdhip64-dev pkg-config valgrind python3-numpy mypy python3-build python3-wheel python3-setuptools
   python3-venv python3-jinja2 python3-onnx python3-torch python3-torchvision sentencepiece"

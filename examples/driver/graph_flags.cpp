@@ -14,12 +14,15 @@ void add_graph_flags(CLI::App& app, model_options& o) {
   app.add_option("--batch", o.batch, "TensorFlow: the extent of dims that the graph leaves open; 0 keeps them open")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--output-names", o.output_names,
-                 "TensorFlow: the values wanted, as NODE or NODE:K; else what no node reads")
+  app.add_option(
+         "--output-names", o.output_names,
+         "TensorFlow: the values wanted, as NODE or NODE:K, or outputs of the signature; else what no node reads")
       ->type_name("NAMES");
   app.add_option("--signature", o.signature,
-                 "TFLite: the signature that is meant, under its names; else the first subgraph")
+                 "TensorFlow: the signature of a SavedModel, else serving_default; TFLite: the one that is meant, "
+                 "under its names, else the first subgraph")
       ->type_name("NAME");
+  app.add_option("--tag", o.tag, "TensorFlow: the tag of a SavedModel's graph; else serve")->type_name("NAME");
 }
 
 }  // namespace kiln::driver

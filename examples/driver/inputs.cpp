@@ -95,12 +95,12 @@ struct declared_input {
   dtype container = dtype::f32;  // what holds tensors: see onnx::read_value
 };
 
-std::vector<declared_input> declared_inputs(const std::string& model, const std::string& signature) {
+std::vector<declared_input> declared_inputs(const model_options& o) {
   std::vector<declared_input> out;
-  if (is_saved_program(model))
-    for (const port& p : inspect(model).inputs) out.push_back({p.name, p.type.type, p.type.type});
+  if (is_saved_program(o.model))
+    for (const port& p : inspect(o.model).inputs) out.push_back({p.name, p.type.type, p.type.type});
   else
-    for (const onnx::value_info& v : tensorflow::any_model_inputs(model, signature))
+    for (const onnx::value_info& v : tensorflow::any_model_inputs(o.model, {.signature = o.signature, .tag = o.tag}))
       out.push_back({v.name, onnx::to_dtype(v.type), container_of(v)});
   return out;
 }
@@ -110,7 +110,7 @@ std::vector<declared_input> declared_inputs(const std::string& model, const std:
 named_arguments read_inputs(const model_options& o) {
   std::vector<declared_input> declared;
   const auto declaration = [&](const std::string& name) -> declared_input {
-    if (declared.empty()) declared = declared_inputs(o.model, o.signature);
+    if (declared.empty()) declared = declared_inputs(o);
     for (const declared_input& v : declared)
       if (v.name == name) return v;
     return {};

@@ -36,6 +36,7 @@ onnx::imported import_knowing(const model_options& o, const named_arguments& kno
   all.open_extent = o.batch;
   all.outputs = o.output_names;
   all.signature = o.signature;
+  all.tag = o.tag;
   onnx::import_options& options = all.common;
   options.dimensions = o.dims;
   for (const auto& [name, file] : o.inputs) options.overrides.push_back(name);
@@ -59,11 +60,13 @@ void check_sizes(const model_options& o) {
   if (!o.shapes.empty())
     raise(errc::invalid_argument,
           fmt::format("--shape is for models: those of {}, a saved program, are decided", o.model));
-  if (o.layout != tensorflow::data_format::nhwc || o.batch != 0 || !o.output_names.empty() || !o.signature.empty())
-    raise(errc::invalid_argument,
-          fmt::format(
-              "--nchw, --batch, --output-names and --signature are for TensorFlow's models: {} is a saved program",
-              o.model));
+  if (o.layout != tensorflow::data_format::nhwc || o.batch != 0 || !o.output_names.empty() || !o.signature.empty() ||
+      !o.tag.empty())
+    raise(
+        errc::invalid_argument,
+        fmt::format("--nchw, --batch, --output-names, --signature and --tag are for TensorFlow's models: {} is a saved "
+                    "program",
+                    o.model));
   small_vector<dimension> open;
   for (const port& p : inspect(o.model).inputs)
     for (const dimension d : p.type.lens) collect_symbols(d, open);

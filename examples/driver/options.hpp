@@ -19,7 +19,7 @@ inline std::string precision_flag(quantize::precision p) {
 
 /// What every verb that compiles a model takes.
 struct model_options {
-  std::string model;             ///< path of an ONNX or TFLite file or a frozen TensorFlow graph
+  std::string model;             ///< path of an ONNX or TFLite file, or of a graph or SavedModel
   std::string target = "eigen";  ///< reference, eigen, hip, …
   std::vector<std::pair<std::string, std::int64_t>> dims;                 ///< --dim NAME=N
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes;  ///< --shape INPUT=1,3,224,224
@@ -28,7 +28,7 @@ struct model_options {
   tensorflow::data_format layout = tensorflow::data_format::nhwc;         ///< --nhwc, --nchw
   std::int64_t batch = 0;                                                 ///< --batch N
   std::vector<std::string> output_names;                                  ///< --output-names A B
-  std::string signature;                                                  ///< --signature NAME
+  std::string signature, tag;                                             ///< --signature NAME, --tag NAME
   bool json = false;
   compile_options compiling;                                        ///< compile_flags.hpp
   quantize::precision precision = quantize::precision::as_written;  ///< --fp16, --bf16, --fp8, ...

@@ -20,3 +20,14 @@ if(TARGET kiln_program AND TARGET fuzz_saved_program)
                                            $<TARGET_FILE:fuzz_saved_program> 3000)
   set_tests_properties(fuzz.saved_program PROPERTIES LABELS fuzz TIMEOUT 300)
 endif()
+
+# Damaged graphs and SavedModels of TensorFlow: a few seconds here; under sanitizers
+# `fuzz_tensorflow_import 10000 1` of the preset asan.
+if(TARGET kiln::eigen)
+  add_executable(fuzz_tensorflow_import ${CMAKE_CURRENT_LIST_DIR}/tensorflow_import.cpp)
+  kiln_test_settings(fuzz_tensorflow_import)
+  target_link_libraries(fuzz_tensorflow_import PRIVATE kiln::tensorflow kiln::eigen)
+  set_target_properties(fuzz_tensorflow_import PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
+  add_test(NAME fuzz.tensorflow_import COMMAND fuzz_tensorflow_import 3000 1)
+  set_tests_properties(fuzz.tensorflow_import PROPERTIES LABELS fuzz TIMEOUT 300)
+endif()

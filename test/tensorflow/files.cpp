@@ -1,9 +1,9 @@
-#include <fstream>
 #include <random>
 
 #include "kiln/core/wire_format.hpp"
 #include "kiln/tensorflow/impl/file/tensor_message.hpp"
 #include "support/temporary_folder.hpp"
+#include "tensorflow/bundle_writer.hpp"
 #include "tensorflow/graph_text.hpp"
 
 namespace kiln::tensorflow {
@@ -85,7 +85,7 @@ TEST(tensorflow_import, binary_form) {
   EXPECT_THAT(numbers(compile(read_model(file).graph, eigen_target()).run(std::vector{floats({2}, {5, 6})})[0]),
               ElementsAre(15, 24));
   EXPECT_FALSE(is_graph_file(KILN_SOURCE_DIR "/examples/models/digits/model.onnx"));
-  EXPECT_THAT(message_of([&] { read_model(folder.path()); }), HasSubstr("SavedModel"));
+  EXPECT_THAT(message_of([&] { read_model(folder.path().string()); }), HasSubstr("the folder has no saved_model.pb"));
   EXPECT_THAT(message_of([&] { read_model(file + "x"); }), HasSubstr("frozen_graph.pbx"));
 }
 
@@ -188,15 +188,16 @@ TEST(tensorflow_import, few_bytes_ask_for_little) {
 TEST(tensorflow_import, other_files_are_told_apart) {
   using b = binary_graph;
   EXPECT_THAT(fault(binary_example() + b::field(7, "ir")), HasSubstr("field 7 is none of a GraphDef"));
-  const test::temporary_folder temporary;
-  const std::string folder = temporary.path(),
-                    file = temporary.write("saved_model.pb",
-                                           b::field(1, std::uint64_t(1)) + b::field(2, b::field(2, binary_example())));
+  const test::temporary_folder folder;
+  const std::string file =
+      folder.write("saved_model.pb", b::field(1, std::uint64_t(1)) + b::field(2, b::field(2, binary_example())));
   EXPECT_FALSE(is_graph_file(file));
-  for (const std::string& path : {file, folder}) {
-    EXPECT_THAT(message_of([&] { read_any_model(path); }), HasSubstr("SavedModel"));
-    EXPECT_THAT(message_of([&] { any_model_inputs(path); }), HasSubstr("SavedModel"));
+  for (const std::string& path : {file, folder.path().string()}) {
+    EXPECT_THAT(message_of([&] { read_any_model(path); }), HasSubstr("which signature to import is not said"));
+    EXPECT_THAT(message_of([&] { any_model_inputs(path); }), HasSubstr("which signature to import is not said"));
   }
+  const import_options signature{.signature = "x"};
+  EXPECT_THAT(fault(binary_example(), signature), HasSubstr("are for a SavedModel"));
 }
 
 }  // namespace

@@ -65,5 +65,29 @@ inline std::string attribute(const std::string& key, const std::string& value) {
 inline std::string constant(const std::string& name, const std::string& tensor) {
   return node(name, "Const", {}, attribute("value", "tensor { " + tensor + " }"));
 }
+/// A scalar or list of i32.
+inline std::string integers(const std::string& name, const std::string& values, const std::string& extents = "") {
+  return constant(name, "dtype: DT_INT32 tensor_shape { " + (extents.empty() ? "" : "dim { size: " + extents + " }") +
+                            " } int_val: [" + values + "]");
+}
+/// An attribute that names a function.
+inline std::string function_attribute(const std::string& key, const std::string& name) {
+  return attribute(key, "func { name: '" + name + "' }");
+}
+/// A function of a library; results are pairs of a name and a value.
+inline std::string function(const std::string& name, const std::vector<std::string>& inputs,
+                            const std::vector<std::pair<std::string, std::string>>& results, const std::string& nodes,
+                            const std::string& more = {}) {
+  std::string out = "function { signature { name: '" + name + "'";
+  for (const std::string& i : inputs) out += " input_arg { name: '" + i + "' type: DT_FLOAT }";
+  for (const auto& [result, value] : results) out += " output_arg { name: '" + result + "' type: DT_FLOAT }";
+  out += " }\n";
+  for (const auto& [result, value] : results) out += "ret { key: '" + result + "' value: '" + value + "' }\n";
+  std::string defs = nodes;
+  for (std::size_t at = 0; (at = defs.find("node {", at)) != std::string::npos; at += 10)
+    defs.replace(at, 4, "node_def");
+  return out + defs + more + "}\n";
+}
+inline std::string library(const std::string& functions) { return "library {\n" + functions + "}\n"; }
 
 }  // namespace kiln::tensorflow

@@ -232,5 +232,33 @@ TEST(tensorflow_operators, symbolic_sizes) {
   EXPECT_EQ(run(grown, {counted({5, 2, 2, 1})})[0].get_shape().lens, (dims{5, 4, 4, 3}));
 }
 
+TEST(tensorflow_operators, elements_in_other_places) {
+  const std::string x =
+      placeholder("x", "2 3") + numbers_constant("by", "2", "1, -1") + numbers_constant("axes", "2", "0, 1");
+  EXPECT_THAT(numbers(run(x + node("y", "Roll", {"x", "by", "axes"}), {counted({2, 3})})[0]),
+              ElementsAre(4, 5, 3, 1, 2, 0));
+  const std::string p = placeholder("p", "4", "DT_INT32") + node("y", "InvertPermutation", {"p"});
+  const std::int32_t order[] = {2, 0, 3, 1};
+  EXPECT_THAT(numbers(run(p, {argument::of<std::int32_t>({4}, std::span<const std::int32_t>(order))})[0]),
+              ElementsAre(1, 3, 0, 2));
+  const std::string reversed = placeholder("x", "2 3") + numbers_constant("n", "2", "2, 3") +
+                               node("y", "ReverseSequence", {"x", "n"}, attribute("seq_dim", "i: 1"));
+  EXPECT_THAT(numbers(run(reversed, {counted({2, 3})})[0]), ElementsAre(1, 0, 2, 5, 4, 3));
+  const auto band = [&](const std::string& below, const std::string& above) {
+    return numbers(run(placeholder("x", "2 3") + numbers_constant("l", "", below) + numbers_constant("u", "", above) +
+                           node("y", "MatrixBandPart", {"x", "l", "u"}),
+                       {counted({2, 3})})[0]);
+  };
+  EXPECT_THAT(band("0", "-1"), ElementsAre(0, 1, 2, 0, 4, 5));
+  EXPECT_THAT(band("-1", "1"), ElementsAre(0, 1, 0, 3, 4, 5));
+  const std::string open = placeholder("x", "-1 3");
+  const auto ensured = [&](const std::string& lens) {
+    return open + node("y", "EnsureShape", {"x"}, attribute("shape", "shape { " + lens + "}"));
+  };
+  const program two = parse(ensured("dim { size: 2 } dim { size: -1 } ")).graph;
+  EXPECT_EQ(two.main().shape_of(two.main().outputs[0]).lens, (dims{2, 3}));
+  EXPECT_THAT(fault(ensured("dim { size: 2 } dim { size: 4 } ")), HasSubstr("dim 1 is 3, not 4"));
+}
+
 }  // namespace
 }  // namespace kiln::tensorflow

@@ -37,7 +37,24 @@ node { name: 'y' op: 'Mystery' input: 'x' }" >"$work/unknown.pbtxt"
 refused Mystery "$work/unknown.pbtxt"
 mkdir "$work/saved"
 touch "$work/saved/saved_model.pb"
-refused SavedModel "$work/saved"
+refused "it has no graph" "$work/saved"
+mkdir "$work/empty"
+refused "$work/empty" "$work/empty"
+
+mkdir "$work/model"
+value() { echo "$1 { key: '$2' value { name: '$3' dtype: DT_FLOAT tensor_shape { dim { size: -1 } } } }"; }
+echo "saved_model_schema_version: 1 meta_graphs { meta_info_def { tags: 'serve' } graph_def {
+  node { name: 'p' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }
+  node { name: 'n' op: 'Neg' input: 'p' } node { name: 'a' op: 'Abs' input: 'n' } }
+  signature_def { key: 'serving_default' value { $(value inputs x p:0) $(value outputs negative n:0) } }
+  signature_def { key: 'second' value { $(value inputs x p:0) $(value outputs absolute a:0) } } }" >"$work/model/saved_model.pbtxt"
+"$kiln" run "$work/model" --batch 3 --json >"$work/two"
+grep -q '"negative"' "$work/two" || fail "not the outputs of serving_default: $(cat "$work/two")"
+"$kiln" run "$work/model" --batch 3 --signature second --tag serve --json >"$work/two"
+grep -q '"absolute"' "$work/two" || fail "not the outputs of the signature: $(cat "$work/two")"
+refused "no signature 'third'" "$work/model" --batch 3 --signature third
+refused "no graph with tag 'gpu'" "$work/model" --batch 3 --tag gpu
+refused "are for a SavedModel" $graph --signature second
 
 "$kiln" compile $graph -o "$work/digits.kiln" >"$work/out"
 refused saved "$work/digits.kiln" --batch 2

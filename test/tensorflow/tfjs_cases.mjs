@@ -5,6 +5,7 @@
 
 import {createRequire} from 'node:module';
 import {writeFileSync} from 'node:fs';
+import {addControlCases} from './tfjs_control.mjs';
 import {Graph, reals, seed} from './tfjs_graph.mjs';
 
 const [folder, file] = process.argv.slice(2);
@@ -250,6 +251,8 @@ add('NonMaxSuppressionV2', (g) => {
   return [g.node('NonMaxSuppressionV2', [g.input('f', [12, 4], corners), g.input('f', [12], reals([12], 0, 1)), g.int(6), g.constant('f', [], [.3])], {T: T('f')})];
 });
 
+addControlCases(add);
+
 // Where tfjs gives another type than TensorFlow does: integers of a division of floats, floats as extents.
 const typeOf = (name, type) => name.startsWith('FloorDiv f') ? 'float32' : name === 'ShapeN' ? 'int32' : type;
 const lines = [], operators = new Set();
@@ -261,7 +264,7 @@ for (const {name, build} of cases) {
   try {
     const found = await g.run(tf, outputs);
     lines.push(JSON.stringify({name, graph: g.text(), inputs: g.inputs, names: outputs, outputs: found.map((o) => ({...o, type: typeOf(name, o.type)}))}));
-    for (const n of g.nodes) operators.add(n.op);
+    for (const n of [...g.nodes, ...g.functions.flatMap((f) => f.nodes)]) operators.add(n.op);
   } catch (e) {
     console.error(`${name}: ${e.message}`);
     process.exitCode = 1;

@@ -16,8 +16,11 @@ const types = {f: 'DT_FLOAT', i: 'DT_INT32', b: 'DT_BOOL'};
 const names = {f: 'float32', i: 'int32', b: 'bool'};
 const drawn = {f: reals, i: integers, b: flags};
 
+// An output of a node in a function.
+export const of = (node, k = 0, name = 'out') => `${node}:${name}:${k}`;
+
 export class Graph {
-  constructor() { this.nodes = []; this.weights = []; this.inputs = []; }
+  constructor(prefix = '') { this.prefix = prefix; this.nodes = []; this.weights = []; this.inputs = []; this.functions = []; }
   // Each gives the name of its value. `type` is f, i or b.
   input(type, shape, data = drawn[type](shape), declared = shape) {
     const name = `x${this.inputs.length}`;
@@ -26,7 +29,7 @@ export class Graph {
     return name;
   }
   constant(type, shape, data = drawn[type](shape)) {
-    const name = `c${this.nodes.length}`;
+    const name = `${this.prefix}c${this.nodes.length}`;
     this.weights.push({name, type, shape, data});
     this.nodes.push({name, op: 'Const', inputs: [], attrs: {dtype: {type: types[type]}}, value: {type, shape, data}});
     return name;
@@ -34,13 +37,30 @@ export class Graph {
   ints(data) { return this.constant('i', [data.length], data); }
   int(v) { return this.constant('i', [], [v]); }
   node(op, inputs, attrs = {}) {
-    const name = `n${this.nodes.length}`;
+    const name = `${this.prefix}n${this.nodes.length}`;
     this.nodes.push({name, op, inputs, attrs});
     return name;
   }
 
+  // A function of these arguments; `build(graph, ...arguments)` gives its results. In it, outputs of nodes are
+  // `node:name:k`: `of` writes them.
+  function(name, types, build) {
+    const inner = new Graph(`${name}_`);
+    const inputs = [...types].map((type, i) => ({name: `a${i}`, type}));
+    const results = build(inner, ...inputs.map((i) => i.name));
+    this.weights.push(...inner.weights);
+    this.functions.push({name, inputs, results, nodes: inner.nodes});
+    return name;
+  }
+
   text() {
+    const node = (n, kind) => {
+      const attrs = Object.entries(n.attrs).map(([k, v]) => `attr { key: "${k}" value { ${value(v)} } }`);
+      if (n.value) attrs.push(`attr { key: "value" value { ${tensor(n.value)} } }`);
+      return `${kind} { name: "${n.name}" op: "${n.op}" ${n.inputs.map((i) => `input: "${i}"`).join(' ')} ${attrs.join(' ')} }`;
+    };
     const value = (a) => {
+      if ('func' in a) return `func { name: "${a.func}" }`;
       if ('type' in a) return `type: ${a.type}`;
       if ('i' in a) return `i: ${a.i}`;
       if ('b' in a) return `b: ${a.b}`;
@@ -54,26 +74,35 @@ export class Graph {
       return `tensor { dtype: ${types[type]} tensor_shape { ${shape.map((d) => `dim { size: ${d} }`).join(' ')} } ` +
              `${data.map((v) => `${field}: ${v}`).join(' ')} }`;
     };
-    return this.nodes.map((n) => {
-      const attrs = Object.entries(n.attrs).map(([k, v]) => `attr { key: "${k}" value { ${value(v)} } }`);
-      if (n.value) attrs.push(`attr { key: "value" value { ${tensor(n.value)} } }`);
-      return `node { name: "${n.name}" op: "${n.op}" ${n.inputs.map((i) => `input: "${i}"`).join(' ')} ${attrs.join(' ')} }`;
-    }).join('\n') + '\n';
+    const library = this.functions.map((f) => `function { signature { name: "${f.name}" ` +
+      f.inputs.map((i) => `input_arg { name: "${i.name}" type: ${types[i.type]} }`).join(' ') + ' ' +
+      f.results.map((r, i) => `output_arg { name: "r${i}" type: DT_FLOAT }`).join(' ') + ' } ' +
+      f.results.map((r, i) => `ret { key: "r${i}" value: "${r}" }`).join(' ') + '\n' +
+      f.nodes.map((n) => node(n, 'node_def')).join('\n') + ' }').join('\n');
+    return this.nodes.map((n) => node(n, 'node')).join('\n') + (library ? `\nlibrary { ${library} }` : '') + '\n';
   }
 
   json() {
     const value = (a) => {
+      if ('func' in a) return {func: {name: a.func}};
       if ('i' in a) return {i: String(a.i)};
       if ('s' in a) return {s: Buffer.from(a.s).toString('base64')};
       if ('ints' in a) return {list: {i: a.ints.map(String)}};
       if ('shape' in a) return {shape: {dim: a.shape.map((d) => ({size: String(d)}))}};
       return a;
     };
+    const node = (n) => ({
+      name: n.name, op: n.op, input: n.inputs,
+      attr: Object.fromEntries(Object.entries(n.attrs).map(([k, v]) => [k, value(v)])),
+    });
     return {
-      node: this.nodes.map((n) => ({
-        name: n.name, op: n.op, input: n.inputs,
-        attr: Object.fromEntries(Object.entries(n.attrs).map(([k, v]) => [k, value(v)])),
-      })),
+      node: this.nodes.map(node),
+      library: {function: this.functions.map((f) => ({
+        signature: {name: f.name, inputArg: f.inputs.map((i) => ({name: i.name, type: types[i.type]})),
+                    outputArg: f.results.map((r, i) => ({name: `r${i}`, type: 'DT_FLOAT'}))},
+        nodeDef: f.nodes.map(node),
+        ret: Object.fromEntries(f.results.map((r, i) => [`r${i}`, r])),
+      }))},
       versions: {producer: 1},
     };
   }

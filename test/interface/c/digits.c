@@ -242,6 +242,33 @@ static void test_dims(void) {
   kiln_program_destroy(plain);
 }
 
+/* What the command line says of TensorFlow's graphs. */
+static void test_graphs(void) {
+  kiln_dim lens[KILN_MAX_RANK];
+  const char* name = NULL;
+  size_t count_of_outputs = 0;
+  kiln_import_options* import = NULL;
+  kiln_program* graph = NULL;
+  OK(kiln_import_options_create(&import));
+  OK(kiln_import_options_set_layout(import, "NHWC"));
+  OK(kiln_import_options_set_batch(import, 5));
+  OK(kiln_import_options_add_output(import, "relu0"));
+  OK(kiln_import_options_set_signature(import, NULL, ""));
+  OK(kiln_program_import(DIGITS "frozen_graph.pb", import, &graph));
+  OK(kiln_program_input(graph, 0, NULL, NULL, NULL, lens));
+  CHECK(lens[0] == 5);
+  OK(kiln_program_output_count(graph, &count_of_outputs));
+  OK(kiln_program_output(graph, 0, &name, NULL, NULL, NULL));
+  CHECK(count_of_outputs == 1 && strcmp(name, "relu0") == 0);
+  kiln_program_destroy(graph);
+  CHECK(kiln_import_options_set_layout(import, "CHWN") == KILN_BAD_PARAM);
+  CHECK(strstr(kiln_last_error(), "CHWN") != NULL);
+  OK(kiln_import_options_set_signature(import, "serving_default", NULL));
+  CHECK(kiln_program_import(DIGITS "frozen_graph.pb", import, &graph) == KILN_BAD_PARAM);
+  CHECK(strstr(kiln_last_error(), "SavedModel") != NULL);
+  kiln_import_options_destroy(import);
+}
+
 int main(void) {
   int64_t lens[KILN_MAX_RANK];
   kiln_tensor* const all = read_tensor(DIGITS "test_data_set_0/input_0.pb");
@@ -252,6 +279,7 @@ int main(void) {
   OK(kiln_tensor_borrow(KILN_F32, 4, lens, NULL, (float*)floats_of(all), NULL, NULL, &scans));
   kiln_program* const program = import_model(DIGITS "model.onnx");
   test_program(program);
+  test_graphs();
   kiln_executable* const digits = compile_for(program, "eigen");
   kiln_executable* const oracle = compile_for(program, "reference");
   kiln_program_destroy(program);

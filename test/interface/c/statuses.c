@@ -181,6 +181,10 @@ static void test_null_handles(void) {
   REFUSED(KILN_BAD_PARAM, "options is given", kiln_import_options_set_shape(NULL, "x", 0, NULL));
   REFUSED(KILN_BAD_PARAM, "value is given", kiln_import_options_set_value(NULL, "x", NULL));
   REFUSED(KILN_BAD_PARAM, "options is given", kiln_import_options_keep_input(NULL, "x"));
+  REFUSED(KILN_BAD_PARAM, "options is given", kiln_import_options_set_layout(NULL, "NCHW"));
+  REFUSED(KILN_BAD_PARAM, "options is given", kiln_import_options_add_output(NULL, "x"));
+  REFUSED(KILN_BAD_PARAM, "options is given", kiln_import_options_set_signature(NULL, "x", NULL));
+  REFUSED(KILN_BAD_PARAM, "and not below 0", kiln_import_options_set_batch(NULL, -1));
   REFUSED(KILN_BAD_PARAM, "options is given", kiln_import_options_set_directory(NULL, "x"));
   REFUSED(KILN_BAD_PARAM, "options is given", kiln_compile_options_create(NULL));
   REFUSED(KILN_BAD_PARAM, "options is given", kiln_compile_options_set(NULL, "threads", "1"));

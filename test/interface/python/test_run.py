@@ -165,6 +165,18 @@ class RunTest(unittest.TestCase):
         self.refuses("malformed", "", kiln.compile, b"\xff\xff\xff")
         self.refuses("not_found", "nowhere.onnx", kiln.compile, "nowhere.onnx")
 
+    def test_options_of_graphs(self):
+        graph = DIGITS + "frozen_graph.pb"
+        program = kiln.read(graph, layout="NHWC", outputs=["relu0", "conv1:0"], batch=3)
+        self.assertEqual(program.inputs[0].shape[0], 3)
+        self.assertEqual([o.name for o in program.outputs], ["relu0", "conv1"])
+        with open(graph, "rb") as file:
+            self.assertEqual([o.name for o in kiln.read(file.read(), outputs=["relu0"]).outputs], ["relu0"])
+        self.refuses("invalid_argument", "CHWN", kiln.read, graph, layout="CHWN")
+        self.refuses("invalid_argument", "batch", kiln.read, graph, batch=-1)
+        self.refuses("invalid_argument", "SavedModel", kiln.read, graph, signature="serving_default")
+        self.refuses("invalid_argument", "TensorFlow", kiln.read, DIGITS + "model.onnx", tag="serve")
+
     def test_save_and_load(self):
         exe = mlp()
         with tempfile.TemporaryDirectory() as folder:

@@ -169,26 +169,13 @@ KILN_API kiln_status kiln_tensor_to_dlpack_versioned(const kiln_tensor* tensor,
 
 /* ---- Models ---- */
 
-typedef struct kiln_import_options kiln_import_options;
-KILN_API kiln_status kiln_import_options_create(kiln_import_options** options);
-KILN_API void kiln_import_options_destroy(kiln_import_options* options);
-/* The value of a named dim ("batch"), or of the unnamed dim of an axis ("image.2"). */
-KILN_API kiln_status kiln_import_options_set_dim(kiln_import_options* options, const char* name, int64_t value);
-/* The extents of an input. */
-KILN_API kiln_status kiln_import_options_set_shape(kiln_import_options* options, const char* input, size_t rank,
-                                                   const int64_t* lens);
-/* The value of an input that decides shapes: the program is then right for this value alone. Copied. */
-KILN_API kiln_status kiln_import_options_set_value(kiln_import_options* options, const char* input,
-                                                   const kiln_tensor* value);
-/* Keeps an input that has a default in the model, which would else become a constant. */
-KILN_API kiln_status kiln_import_options_keep_input(kiln_import_options* options, const char* input);
-/* Where a model from memory has its external data; "." by default. */
-KILN_API kiln_status kiln_import_options_set_directory(kiln_import_options* options, const char* path);
+#include "kiln/interface/c/import_options.h"
 
 /* A model as imported, to be compiled for any number of targets. */
 typedef struct kiln_program kiln_program;
 
-/* Imports an ONNX file, or one in memory, which is not needed afterwards. `options` may be NULL. */
+/* Imports an ONNX file, or a graph or SavedModel of TensorFlow (its folder), or one in memory, which is not needed
+   afterwards. `options` may be NULL. */
 KILN_API kiln_status kiln_program_import(const char* path, const kiln_import_options* options, kiln_program** program);
 KILN_API kiln_status kiln_program_import_memory(const void* bytes, size_t size, const kiln_import_options* options,
                                                 kiln_program** program);

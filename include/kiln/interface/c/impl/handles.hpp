@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "kiln/interface/c/impl/guard.hpp"
-#include "kiln/onnx/import.hpp"
 #include "kiln/runtime/dlpack.hpp"
 #include "kiln/runtime/executable.hpp"
 #include "kiln/runtime/run_options.hpp"
+#include "kiln/tensorflow/import.hpp"
 
 // What the handles of kiln.h point to.
 
@@ -18,7 +18,7 @@ struct kiln_tensor {
 };
 
 struct kiln_import_options {
-  kiln::onnx::import_options options;
+  kiln::tensorflow::import_options options;
   std::string directory = ".";
 };
 

@@ -11,9 +11,9 @@ namespace {
 
 kiln_program* program_of(onnx::imported read) { return new_program(std::move(read.graph), std::move(read.remarks)); }
 
-onnx::import_options options_of(const kiln_import_options* options) {
-  onnx::import_options out = options ? options->options : onnx::import_options();
-  out.op_importers = onnx::custom_op_importers();
+tensorflow::import_options options_of(const kiln_import_options* options) {
+  tensorflow::import_options out = options ? options->options : tensorflow::import_options();
+  out.common.op_importers = onnx::custom_op_importers();
   return out;
 }
 
@@ -40,35 +40,65 @@ kiln_status kiln_import_options_create(kiln_import_options** options) {
 void kiln_import_options_destroy(kiln_import_options* options) { delete options; }
 
 kiln_status kiln_import_options_set_dim(kiln_import_options* options, const char* name, int64_t value) {
-  return guarded([&] { given(options, "options").options.dimensions.emplace_back(not_null(name, "name"), value); });
+  return guarded(
+      [&] { given(options, "options").options.common.dimensions.emplace_back(not_null(name, "name"), value); });
 }
 
 kiln_status kiln_import_options_set_shape(kiln_import_options* options, const char* input, size_t rank,
                                           const int64_t* lens) {
   return guarded([&] {
-    given(options, "options").options.shapes.emplace_back(not_null(input, "input"), checked_lens(rank, lens));
+    given(options, "options").options.common.shapes.emplace_back(not_null(input, "input"), checked_lens(rank, lens));
   });
 }
 
 kiln_status kiln_import_options_set_value(kiln_import_options* options, const char* input, const kiln_tensor* value) {
   return guarded([&] {
     const argument own = given(value, "value").value.copy();
-    given(options, "options").options.values.emplace_back(not_null(input, "input"), own.to_literal());
+    given(options, "options").options.common.values.emplace_back(not_null(input, "input"), own.to_literal());
   });
 }
 
 kiln_status kiln_import_options_keep_input(kiln_import_options* options, const char* input) {
-  return guarded([&] { given(options, "options").options.overrides.emplace_back(not_null(input, "input")); });
+  return guarded([&] { given(options, "options").options.common.overrides.emplace_back(not_null(input, "input")); });
 }
 
 kiln_status kiln_import_options_set_directory(kiln_import_options* options, const char* path) {
   return guarded([&] { given(options, "options").directory = not_null(path, "path"); });
 }
 
+kiln_status kiln_import_options_set_layout(kiln_import_options* options, const char* layout) {
+  return guarded([&] {
+    tensorflow::import_options& to = given(options, "options").options;
+    const std::string_view name = not_null(layout, "layout");
+    if (name != "NHWC" && name != "NCHW")
+      raise(errc::invalid_argument, "layout is '" + std::string(name) + "', not NHWC or NCHW");
+    to.layout = name == "NHWC" ? tensorflow::data_format::nhwc : tensorflow::data_format::nchw;
+  });
+}
+
+kiln_status kiln_import_options_set_batch(kiln_import_options* options, int64_t extent) {
+  return guarded([&] {
+    if (extent < 0) raise(errc::invalid_argument, "extent is " + std::to_string(extent) + ", and not below 0");
+    given(options, "options").options.open_extent = extent;
+  });
+}
+
+kiln_status kiln_import_options_add_output(kiln_import_options* options, const char* output) {
+  return guarded([&] { given(options, "options").options.outputs.emplace_back(not_null(output, "output")); });
+}
+
+kiln_status kiln_import_options_set_signature(kiln_import_options* options, const char* signature, const char* tag) {
+  return guarded([&] {
+    tensorflow::import_options& to = given(options, "options").options;
+    to.signature = signature ? signature : "";
+    to.tag = tag ? tag : "";
+  });
+}
+
 kiln_status kiln_program_import(const char* path, const kiln_import_options* options, kiln_program** program) {
   return guarded([&] {
     kiln_program*& out = given(program, "program");
-    out = program_of(tensorflow::read_any_model(not_null(path, "path"), {.common = options_of(options)}));
+    out = program_of(tensorflow::read_any_model(not_null(path, "path"), options_of(options)));
   });
 }
 
@@ -77,8 +107,7 @@ kiln_status kiln_program_import_memory(const void* bytes, size_t size, const kil
   return guarded([&] {
     kiln_program*& out = given(program, "program");
     const auto model = given_array(static_cast<const std::byte*>(bytes), size, "bytes");
-    out = program_of(
-        tensorflow::parse_any_model(model, options ? options->directory : ".", {.common = options_of(options)}));
+    out = program_of(tensorflow::parse_any_model(model, options ? options->directory : ".", options_of(options)));
   });
 }
 

@@ -11,9 +11,21 @@
 namespace kiln::python {
 namespace {
 
-onnx::import_options import_options_of(const py::dict& sizes, const py::dict& shapes, const py::dict& values,
-                                       const std::vector<std::string>& keep) {
-  onnx::import_options out;
+// `graph` has what is said of TensorFlow's graphs: layout, outputs, batch, signature, tag.
+tensorflow::import_options import_options_of(const py::dict& sizes, const py::dict& shapes, const py::dict& values,
+                                             const std::vector<std::string>& keep, const py::tuple& graph) {
+  tensorflow::import_options all;
+  const auto layout = py::cast<std::string>(graph[0]);
+  if (layout != "NHWC" && layout != "NCHW")
+    raise(errc::invalid_argument, "layout is '" + layout + "', not NHWC or NCHW");
+  all.layout = layout == "NHWC" ? tensorflow::data_format::nhwc : tensorflow::data_format::nchw;
+  all.outputs = py::cast<std::vector<std::string>>(graph[1]);
+  all.open_extent = py::cast<std::int64_t>(graph[2]);
+  if (all.open_extent < 0)
+    raise(errc::invalid_argument, "batch is " + std::to_string(all.open_extent) + ", and not below 0");
+  all.signature = py::cast<std::string>(graph[3]);
+  all.tag = py::cast<std::string>(graph[4]);
+  onnx::import_options& out = all.common;
   for (const auto& [name, n] : sizes)
     out.dimensions.emplace_back(py::cast<std::string>(name), py::cast<std::int64_t>(n));
   for (const auto& [name, lens] : shapes) out.shapes.emplace_back(py::cast<std::string>(name), dims_of_object(lens));
@@ -24,7 +36,7 @@ onnx::import_options import_options_of(const py::dict& sizes, const py::dict& sh
   }
   out.overrides = keep;
   out.op_importers = onnx::custom_op_importers();
-  return out;
+  return all;
 }
 
 py::list ports_of(const program& p, bool weights) {
@@ -77,25 +89,25 @@ void bind_program(py::module_& m) {
   m.def(
       "_read",
       [](const py::object& path, const py::dict& sizes, const py::dict& shapes, const py::dict& values,
-         const std::vector<std::string>& keep) {
+         const std::vector<std::string>& keep, const py::tuple& graph) {
         const std::string file = path_of_object(path);
-        const onnx::import_options how = import_options_of(sizes, shapes, values, keep);
+        const tensorflow::import_options how = import_options_of(sizes, shapes, values, keep, graph);
         const py::gil_scoped_release released;
         if (is_saved_program(file)) return held_program{load_program(file, custom_load_options()), {}};
-        onnx::imported read = tensorflow::read_any_model(file, {.common = how});
+        onnx::imported read = tensorflow::read_any_model(file, how);
         return held_program{std::move(read.graph), std::move(read.remarks)};
       },
       "Reads a model or a saved program.");
   m.def(
       "_parse",
       [](const py::object& model, const std::string& directory, const py::dict& sizes, const py::dict& shapes,
-         const py::dict& values, const std::vector<std::string>& keep) {
+         const py::dict& values, const std::vector<std::string>& keep, const py::tuple& graph) {
         borrowed_array bytes;
         bytes.read(model, std::nullopt);
-        const onnx::import_options how = import_options_of(sizes, shapes, values, keep);
+        const tensorflow::import_options how = import_options_of(sizes, shapes, values, keep, graph);
         const std::span<const std::byte> all(bytes.value.data(), static_cast<std::size_t>(bytes.value.elements()));
         const py::gil_scoped_release released;
-        onnx::imported read = tensorflow::parse_any_model(all, directory, {.common = how});
+        onnx::imported read = tensorflow::parse_any_model(all, directory, how);
         return held_program{std::move(read.graph), std::move(read.remarks)};
       },
       "Reads a model from memory.");

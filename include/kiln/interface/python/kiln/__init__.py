@@ -108,12 +108,23 @@ def read(
     values: Mapping[str, Any] | None = None,
     keep_inputs: Sequence[str] = (),
     directory: Path = ".",
+    layout: str = "NHWC",
+    outputs: Sequence[str] = (),
+    batch: int = 0,
+    signature: str = "",
+    tag: str = "",
 ) -> Program:
-    """A Program from an ONNX file, from its bytes, or from a file with a saved program.
+    """A Program from an ONNX file, from a graph or the folder of a SavedModel of TensorFlow, from the bytes of one, or
+    from a file with a saved program.
 
     `dims` gives named extents a number, `shapes` inputs their extents, `values` inputs a value that decides shapes;
-    `keep_inputs` names inputs with a default that stay inputs. `directory` holds the external data of bytes."""
-    how = (dict(dims or {}), dict(shapes or {}), dict(values or {}), list(keep_inputs))
+    `keep_inputs` names inputs with a default that stay inputs. `directory` holds the external data of bytes.
+
+    For TensorFlow: `layout` ("NHWC" or "NCHW") is that of images where a node does not say, `outputs` names the values
+    wanted, `batch` is the extent of dims that are open (0 keeps them open); `signature` and `tag` choose among those of
+    a SavedModel."""
+    graph = (layout, list(outputs), batch, signature, tag)
+    how = (dict(dims or {}), dict(shapes or {}), dict(values or {}), list(keep_inputs), graph)
     if isinstance(model, (bytes, bytearray, memoryview)):
         return _kiln._parse(model, os.fspath(directory), *how)
     return _kiln._read(model, *how)

@@ -15,6 +15,7 @@ bool begins_as_text(std::span<const std::byte> bytes) {
 bool begins_as_graph(std::span<const std::byte> bytes) {
   if (begins_as_text(bytes)) {
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min<std::size_t>(bytes.size(), 1024));
+    if (begins_as_saved_model(bytes)) return false;
     const std::size_t first = text.find("node");
     return first != std::string_view::npos && text.find_first_of("{<", first) != std::string_view::npos;
   }
@@ -34,6 +35,11 @@ bool begins_as_graph(std::span<const std::byte> bytes) {
 // Version 1 of the format, then graphs with their signatures. A first version of ONNX's has the name of its producer
 // there, whose letters are no fields of such a message.
 bool begins_as_saved_model(std::span<const std::byte> bytes) {
+  if (begins_as_text(bytes)) {
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min<std::size_t>(bytes.size(), 1024));
+    return text.find("saved_model_schema_version") != std::string_view::npos ||
+           (text.find("meta_graphs") != std::string_view::npos && text.find("meta_info_def") != std::string_view::npos);
+  }
   wire_reader from(bytes);
   wire_field f;
   if (!from.next(f) || f.number != 1 || f.encoding != wire_encoding::varint || f.value != 1) return false;

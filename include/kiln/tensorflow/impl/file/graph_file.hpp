@@ -10,17 +10,14 @@ namespace kiln::tensorflow {
 /// Placeholders are inputs, constants initializers.
 struct graph_file {
   onnx::graph graph;
-  std::unordered_set<std::string> read;  ///< nodes that others read, those that are left out too
-  std::size_t assertions = 0;            ///< how many nodes were left out: NoOp, Assert and what belongs to them
+  std::vector<onnx::function> functions;  ///< that nodes call
+  std::unordered_set<std::string> read;   ///< nodes that others read, those that are left out too
+  std::size_t assertions = 0;             ///< how many nodes were left out: NoOp, Assert and what belongs to them
 };
 
 /// Reads a GraphDef in binary or text form; constants share its bytes. Errors: `malformed` says where; `limit`.
-graph_file read_graph(const buffer& file);
-
-/// What output k of a node is called.
-std::string output_name(std::string_view node, std::size_t k);
-/// The greatest k that an input or a wanted output may name.
-inline constexpr std::size_t last_output = 4095;
+/// Outputs of the `wanted` names are read.
+graph_file read_graph(const buffer& file, std::span<const std::string> wanted = {});
 
 /// Whether bytes begin as a GraphDef does, in binary or text form.
 bool begins_as_graph(std::span<const std::byte> bytes);

@@ -11,97 +11,22 @@
 #include "kiln/core/error.hpp"
 #include "kiln/core/wire_format.hpp"
 #include "kiln/tensorflow/impl/file/graph_file.hpp"
+#include "kiln/tensorflow/impl/file/text_messages.hpp"
 
-// Text is turned into binary form, which one reader takes apart. The fields are those of TensorFlow's graph.proto,
-// node_def.proto, attr_value.proto, tensor.proto and function.proto.
+// Text is turned into binary form, which one reader takes apart.
 namespace kiln::tensorflow {
 
 namespace {
 
-enum class kind : std::uint8_t { integer, flag, type, f32, f64, bytes, message };
-
-struct description;
-struct field {
-  std::string_view name;
-  std::uint64_t number;
-  kind is;
-  const description* message = nullptr;
-};
-struct description {
-  std::span<const field> fields;
-};
-
-extern const description attribute_message, node_message;
-
-constexpr field dim_fields[] = {{"size", 1, kind::integer}, {"name", 2, kind::bytes}};
-constexpr description dim_message{dim_fields};
-constexpr field shape_fields[] = {{"dim", 2, kind::message, &dim_message}, {"unknown_rank", 3, kind::flag}};
-constexpr description shape_message{shape_fields};
-constexpr field tensor_fields[] = {
-    {"dtype", 1, kind::type},
-    {"tensor_shape", 2, kind::message, &shape_message},
-    {"version_number", 3, kind::integer},
-    {"tensor_content", 4, kind::bytes},
-    {"float_val", 5, kind::f32},
-    {"double_val", 6, kind::f64},
-    {"int_val", 7, kind::integer},
-    {"string_val", 8, kind::bytes},
-    {"scomplex_val", 9, kind::f32},
-    {"int64_val", 10, kind::integer},
-    {"bool_val", 11, kind::flag},
-    {"dcomplex_val", 12, kind::f64},
-    {"half_val", 13, kind::integer},
-    {"uint32_val", 16, kind::integer},
-    {"uint64_val", 17, kind::integer},
-    {"float8_val", 18, kind::bytes},
-};
-constexpr description tensor_message{tensor_fields};
-constexpr field entry_fields[] = {{"key", 1, kind::bytes}, {"value", 2, kind::message, &attribute_message}};
-constexpr description entry_message{entry_fields};
-constexpr field function_name_fields[] = {{"name", 1, kind::bytes}, {"attr", 2, kind::message, &entry_message}};
-constexpr description function_name_message{function_name_fields};
-constexpr field list_fields[] = {
-    {"s", 2, kind::bytes},
-    {"i", 3, kind::integer},
-    {"f", 4, kind::f32},
-    {"b", 5, kind::flag},
-    {"type", 6, kind::type},
-    {"shape", 7, kind::message, &shape_message},
-    {"tensor", 8, kind::message, &tensor_message},
-    {"func", 9, kind::message, &function_name_message},
-};
-constexpr description list_message{list_fields};
-constexpr field attribute_fields[] = {
-    {"list", 1, kind::message, &list_message},
-    {"s", 2, kind::bytes},
-    {"i", 3, kind::integer},
-    {"f", 4, kind::f32},
-    {"b", 5, kind::flag},
-    {"type", 6, kind::type},
-    {"shape", 7, kind::message, &shape_message},
-    {"tensor", 8, kind::message, &tensor_message},
-    {"placeholder", 9, kind::bytes},
-    {"func", 10, kind::message, &function_name_message},
-};
-const description attribute_message{attribute_fields};
-constexpr field node_fields[] = {
-    {"name", 1, kind::bytes},
-    {"op", 2, kind::bytes},
-    {"input", 3, kind::bytes},
-    {"device", 4, kind::bytes},
-    {"attr", 5, kind::message, &entry_message},
-};
-const description node_message{node_fields};
-constexpr field graph_fields[] = {{"node", 1, kind::message, &node_message}};
-constexpr description graph_message{graph_fields};
+using namespace text_form;
 
 class text_reader {
  public:
   explicit text_reader(std::string_view text) : text_(text) {}
 
-  std::string graph() {
+  std::string message(text_message what) {
     std::string out;
-    fields(out, graph_message, '\0', 0);
+    fields(out, what == text_message::graph ? graph_message : saved_model_message, '\0', 0);
     return out;
   }
 
@@ -330,6 +255,15 @@ class text_reader {
 
 }  // namespace
 
-std::string binary_of_text(std::string_view text) { return text_reader(text).graph(); }
+std::string binary_of_text(std::string_view text, text_message what) { return text_reader(text).message(what); }
+
+buffer binary_form(const buffer& file, text_message what) {
+  const bytes_view bytes(file.data(), file.size());
+  if (!begins_as_text(bytes)) return file;
+  const std::string binary = binary_of_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, what);
+  buffer out = buffer::allocate(binary.size());
+  std::memcpy(out.data(), binary.data(), binary.size());
+  return out;
+}
 
 }  // namespace kiln::tensorflow

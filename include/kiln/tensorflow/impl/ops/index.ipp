@@ -11,7 +11,7 @@ variables import_gather_1(node_context& c) { return {c.in(0).gather(c.in(1), 0)}
 // goes back after those that were before it.
 variables import_gather(node_context& c) {
   const value x = c.in(0), indices = c.in(1);
-  const std::int64_t axis = axis_within(c, c.has(2) ? c.number(2, "the axis") : 0, x.rank());
+  const std::int64_t axis = axis_within(c, c.has(2) ? c.number(2, "the axis") : c.integer("batch_dims", 0), x.rank());
   const auto given = static_cast<std::int64_t>(indices.rank());
   std::int64_t batch = c.integer("batch_dims", 0);
   if (batch < 0) batch += given;
@@ -84,6 +84,8 @@ variables import_suppression(node_context& c) {
 op_importer_table index_importers() {
   static constexpr op_importer table[] = {
       {domain, "Gather", 1, import_gather_1},
+      {domain, "ResourceGather", 1, import_gather},
+      {domain, "ResourceGatherNd", 1, import_gather_nd},
       {domain, "GatherNd", 1, import_gather_nd},
       {domain, "GatherV2", 1, import_gather},
       {domain, "NonMaxSuppressionV2", 1, import_suppression},

@@ -18,5 +18,9 @@ op_importer_table view_importers();
 op_importer_table slice_importers();
 op_importer_table index_importers();
 op_importer_table fill_importers();
+op_importer_table arrange_importers();
+op_importer_table control_importers();
+op_importer_table list_importers();
+op_importer_table variable_importers();
 
 }  // namespace kiln::tensorflow
