@@ -13,7 +13,8 @@ using clock = std::chrono::steady_clock;
 // One run; its slots are released when it ends.
 class segment_run {
  public:
-  /// `outputs`: the caller's, some of which grow in place. `wanted`: by slot, the caller's memory for what it will hold.
+  /// `outputs`: the caller's, some of which grow in place. `wanted`: by slot, the caller's memory for what it will
+  /// hold.
   segment_run(const segmentation& cut, std::vector<run_memory>& inner, std::span<argument> outputs,
               const run_options& options, known_symbols symbols, std::map<std::uint32_t, argument> wanted)
       : cut_(cut),
@@ -188,8 +189,8 @@ class segmented_program final : public runner {
     std::map<std::uint32_t, argument> found;
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       const memory_extent own(outputs[k]);
-      bool alone = own.first && !grows_[k] && !is_object(outputs[k].get_shape().type) &&
-                   outputs[k].get_shape().standard();
+      bool alone =
+          own.first && !grows_[k] && !is_object(outputs[k].get_shape().type) && outputs[k].get_shape().standard();
       for (const argument& a : inputs) alone = alone && !own.meets(memory_extent(a));
       for (std::size_t j = 0; alone && j < outputs.size(); ++j) alone = j == k || !own.meets(memory_extent(outputs[j]));
       if (alone) found.emplace(cut_.outputs[k], outputs[k]);

@@ -17,9 +17,8 @@ template <class T> using matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynami
 template <class T, class Use> void for_some(thread_pool& pool, const square_matrices<T>& in, Use&& use) {
   constexpr std::int64_t work = 32 * 1024;  // multiplications that a task is worth
   const std::int64_t each = std::max<std::int64_t>(1, work / std::max<std::int64_t>(1, in.n * in.n * in.n / 3));
-  pool.parallel_for((in.count + each - 1) / each, [&](std::int64_t task, unsigned) {
-    use(task * each, std::min(in.count, (task + 1) * each));
-  });
+  pool.parallel_for((in.count + each - 1) / each,
+                    [&](std::int64_t task, unsigned) { use(task * each, std::min(in.count, (task + 1) * each)); });
 }
 
 // Decomposes each matrix and calls `use(lu, index)`. One decomposition's memory serves a task's matrices.
@@ -33,8 +32,9 @@ template <class T, class Use> void decompose(thread_pool& pool, const square_mat
 }
 
 // Inverses of small matrices in place by Gauss and Jordan, each row as a few vectors: Eigen's general decomposition
-// takes ten times as long for them. Step k turns the free column with the greatest element of row k into a column of the
-// inverse. Nothing is swapped: in the end row k is the inverse's row `pivot_[k]`, and column `pivot_[k]` its column k.
+// takes ten times as long for them. Step k turns the free column with the greatest element of row k into a column of
+// the inverse. Nothing is swapped: in the end row k is the inverse's row `pivot_[k]`, and column `pivot_[k]` its column
+// k.
 template <class T> class small_inverse {
   using V = native_vec<T>;
   using K = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -66,9 +66,7 @@ template <class T> class small_inverse {
 
  private:
   // Bits of the magnitudes of a row's free columns, whose order is theirs.
-  U magnitudes(const T* row, std::int64_t v) const {
-    return (U)load<V>(row + v * lanes) & load<U>(free_ + v * lanes);
-  }
+  U magnitudes(const T* row, std::int64_t v) const { return (U)load<V>(row + v * lanes) & load<U>(free_ + v * lanes); }
   static U numbered(std::int64_t first) {
     U n;
     for (int lane = 0; lane < lanes; ++lane) n[lane] = static_cast<K>(first + lane);
