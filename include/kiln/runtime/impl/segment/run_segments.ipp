@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "kiln/core/object.hpp"
+#include "kiln/op/dynamic/selection.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/impl/segment/segments.hpp"
 
@@ -9,6 +10,12 @@ namespace kiln::detail {
 namespace {
 
 using clock = std::chrono::steady_clock;
+
+// Whether a step makes its results anew, or hands on operands as they are.
+bool makes_own_memory(const host_step& s) {
+  return !s.bodies.empty() || s.op.is<op::compress>() || s.op.is<op::nonzero>() || s.op.is<op::unique>() ||
+         s.op.is<op::non_max_suppression>();
+}
 
 // One run; its slots are released when it ends.
 class segment_run {
@@ -73,13 +80,20 @@ class segment_run {
     return found == wanted_.end() ? argument() : found->second;
   }
 
+  // Whether what is made has this shape, as far as that is known now.
+  bool will_be(const shape& made, const shape& given) const {
+    bool same = made.type == given.type && made.rank() == given.rank();
+    for (std::size_t d = 0; same && d < made.rank(); ++d)
+      same = symbols_.values.substitute(made.lens[d]) == given.lens[d];
+    return same;
+  }
+
   void run_planned(const segment& s) {
     const std::vector<argument> in = gather(s.in);
     std::vector<argument> out(s.out.size());
     for (std::size_t k = 0; k < out.size(); ++k) {
-      const shape& made = s.planned->ports.outputs[k].type;
       const argument given = wanted(s.out[k]);
-      if (given && given.get_shape().type == made.type && given.get_shape().lens == made.lens) out[k] = given;
+      if (given && will_be(s.planned->ports.outputs[k].type, given.get_shape())) out[k] = given;
     }
     for (const auto& [own, of] : s.growing) out[own] = outputs_[of];
     run_options shifted;
@@ -105,9 +119,9 @@ class segment_run {
       auto made = run_host_step(s, in, symbols_, take(s.bodies.size()), options_, room);
       for (std::size_t k = 0; k < made.size(); ++k) {
         symbols_.match(s.results[k], made[k].get_shape(), "result " + std::to_string(k));
-        own_[s.out[k]] = !s.bodies.empty() && std::none_of(in.begin(), in.end(), [&](const argument& a) {
-          return a.data() == made[k].data();
-        });
+        own_[s.out[k]] = makes_own_memory(s) && std::none_of(in.begin(), in.end(), [&](const argument& a) {
+                           return a.data() == made[k].data();
+                         });
         slots_[s.out[k]] = std::move(made[k]);
       }
       if (s.op.table().bind) {
