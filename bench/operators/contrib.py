@@ -36,8 +36,8 @@ contrib("GroupQueryAttention", lambda b, s, h, d: group_query(1)(b, s, h, d) + [
 case("Attention", lambda b, s, h, d: [x(b, h, s, d)] * 3, "f32 f16", SIZES, opset=23)
 case("Attention", lambda b, s, h, d: [x(b, h, s, d)] * 3, "f32", SIZES, opset=23, variant="causal", is_causal=1)
 case("Attention", lambda b, s, h, d: [x(b, h, s, d), x(b, h // 4, s, d), x(b, h // 4, s, d), x(1, 1, s, s)], "f32", SIZES, opset=23, variant="mask, grouped")
-contrib("RotaryEmbedding", lambda b, s, h, d: [x(b, h, s, d), given([0]), weight(4096, d // 2), weight(4096, d // 2)], types="f32 f16", sizes=[(1, 33, 12, 64), (2, 512, 32, 128)])
-case("RotaryEmbedding", lambda b, s, h, d: [x(b, h, s, d), weight(s, d // 2), weight(s, d // 2), index(b, s, below=s)], "f32", [(1, 33, 12, 64), (2, 512, 32, 128)], opset=23)
+contrib("RotaryEmbedding", lambda b, s, h, d: [x(b, h, s, d), given([0]), weight(4096, d // 2), weight(4096, d // 2, std=0.5)], types="f32 f16", sizes=[(1, 33, 12, 64), (2, 512, 32, 128)])
+case("RotaryEmbedding", lambda b, s, h, d: [x(b, h, s, d), weight(s, d // 2), weight(s, d // 2, std=0.5), index(b, s, below=s)], "f32", [(1, 33, 12, 64), (2, 512, 32, 128)], opset=23)
 contrib("EmbedLayerNormalization", lambda b, s, h: [index(b, s, below=3000, type="i32"), index(b, s, below=2, type="i32"), weight(3000, h), weight(512, h), weight(2, h), weight(h),
                                                     weight(h), index(b, s, below=2, type="i32")], sizes=[(1, 128, 768), (8, 512, 768)], outs=2)
 contrib("RelativePositionBias", lambda h, q: [weight(32, h), cycle((), [q]), cycle((), [q])], sizes=[(8, 64), (12, 512)], max_distance=128, is_bidirectional=1)

@@ -388,6 +388,16 @@ TEST(Blocks, RotaryEmbeddingsAreCompiledLoops) {
     };
     is_one_loop(make);
     expect_like_reference(make, {1e-6, 1e-6});
+    for (const dtype t : {dtype::f16, dtype::bf16}) {  // whose products and sums are rounded as there
+      const auto narrow = [&](builder& b) {
+        const value x = b.input("x", t, {2, 40, depth}), cos = b.input("cos", t, {40, depth / 2}),
+                    sin = b.input("sin", t, {40, depth / 2});
+        const value a = kiln::test::last_axis(x, 0, depth / 2), c = kiln::test::last_axis(x, depth / 2, depth);
+        b.output((a * cos - c * sin).concat(a * sin + c * cos, 2));
+      };
+      is_one_loop(narrow);
+      expect_like_reference(narrow, {0, 0});
+    }
   }
 }
 

@@ -60,6 +60,36 @@ TEST(byte_functions, products_of_two_come_in_registers) {
           {all_bytes(t, lens, false), all_bytes(t, lens, true)}, "pointwise of bytes (bytes)");
 }
 
+// Values that a row has one of each: a table for each long row, whatever their dtype and the order of the operands.
+TEST(byte_functions, beside_values_of_rows_are_tables_of_rows) {
+  const dims wide{2, 4, 64, 128};
+  for (const dtype t : {dtype::u8, dtype::i8}) {
+    const auto scaled = [&](builder& b, const dims& of, bool first) {
+      const value x = real(b, b.input("x", t, wide), 7, .03), y = b.input("y", dtype::f32, of);
+      b.output(byte(b, (first ? y * x : x * y) + y, t, 3, .0371), "z");
+    };
+    for (const dims& of : {dims{4, 1, 1}, dims{2, 1, 1, 1}, dims{2, 4, 1, 1}, dims{1, 1}})
+      for (const bool first : {false, true})
+        expect_same([&](builder& b) { scaled(b, of, first); },
+                    {all_bytes(t, wide, false), random_argument({dtype::f32, of}, 3)},
+                    "pointwise of bytes (tables of rows)");
+    // rows that are too short for tables of their own
+    expect_same(
+        [&](builder& b) {
+          scaled(b, {2, 4, 64, 1}, false);
+        },
+        {all_bytes(t, wide, false), random_argument({dtype::f32, {2, 4, 64, 1}}, 3)},
+        "pointwise of bytes (tables of rows)");
+    expect_same(
+        [&](builder& b) {
+          const value x = real(b, b.input("x", t, wide), 7, .03),
+                      y = b.input("y", t, {4, 1, 1}).broadcast_to(wide).convert(dtype::f32);
+          b.output(byte(b, x * y, t, 3, .25), "z");
+        },
+        {all_bytes(t, wide, false), random_argument({t, {4, 1, 1}}, 5, 0, 100)}, "pointwise of bytes (tables of rows)");
+  }
+}
+
 // Sums are the bytes nearest to the exact ones, the neighbor perhaps where that is within 2^-12 of the middle.
 TEST(byte_functions, sums_of_two_come_in_registers) {
   for (const dtype t : {dtype::u8, dtype::i8})

@@ -64,6 +64,10 @@ TEST(pooling, equals_the_reference) {
     const auto make = [&](builder& b) { b.output(b.input("x", dtype::f32, lens).pool(op)); };
     expect_same(make, {1e-5, 1e-6});
     EXPECT_FALSE(compile_eigen(make).report().steps[0].fallback);
+    if (op.mode == mode::lp) return;
+    const auto doubles = [&](builder& b) { b.output(b.input("x", dtype::f64, lens).pool(op)); };
+    expect_same(doubles, {0, 0});
+    EXPECT_FALSE(compile_eigen(doubles).report().steps[0].fallback);
   });
 }
 

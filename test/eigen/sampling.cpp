@@ -107,19 +107,21 @@ TEST(resample, picked_elements_equal_the_reference) {
 }
 TEST(resample, repeats_elements) {
   for (const std::int64_t times : {1, 2, 3, 4, 5})
-    for (const dims& lens : {dims{1, 2, 7, 37}, dims{1, 7, 5, 3}}) {
-      const auto make = [&](builder& b) {
-        small_vector<value> in{b.input("x", dtype::f32, lens)};
+    for (const dims& lens : {dims{1, 2, 7, 37}, dims{1, 7, 5, 3}, dims{1, 2, 3, 16}, dims{1, 2, 3, 15}}) {
+      const auto make = [&](builder& b, dtype type, std::int64_t left) {
+        small_vector<value> in{b.input("x", type, lens)};
         ints axes{1, 2};
-        if (lens[3] == dimension(37)) axes = {2, 3};
+        if (!(lens[3] == dimension(3))) axes = {2, 3};
         for (const std::int64_t a : axes) {
           std::vector<std::int64_t> at;
-          for (std::int64_t i = 0; i < lens[static_cast<std::size_t>(a)].value() * times; ++i) at.push_back(i / times);
+          for (std::int64_t i = 0; i < lens[static_cast<std::size_t>(a)].value() * times - left; ++i)
+            at.push_back(i / times);
           in.push_back(b.constant<std::int64_t>(dtype::i64, {1, static_cast<std::int64_t>(at.size())}, at));
         }
         b.output(b.add(op::resample{axes, false}, in));
       };
-      expect_same(make, {0, 0});
+      for (const dtype type : {dtype::f32, dtype::u8, dtype::bf16, dtype::i64})
+        for (const std::int64_t left : {0, 1}) expect_same([&](builder& b) { make(b, type, left); }, {0, 0});
     }
 }
 TEST(resample, names_a_position_outside) {
@@ -186,6 +188,22 @@ TEST(roi_align, equals_the_reference) {
           EXPECT_EQ(first_kernel(make), greatest ? "roi_align max" : "roi_align mean");
           if (::testing::Test::HasFailure()) return;
         }
+}
+TEST(roi_align, takes_the_greatest_of_whole_pixels) {
+  for (const dims& image : {dims{2, 3, 20, 30}, dims{1, 1, 1, 1}, dims{2, 70, 9, 5}, dims{1, 2, 150, 220}}) {
+    const std::int64_t regions = 9;
+    const auto make = [&](builder& b) {
+      const value x = b.input("x", dtype::f32, image), rois = b.input("rois", dtype::f32, {regions, 4}),
+                  at = b.input("at", dtype::i64, {regions});
+      b.output(b.add(op::roi_align{3, 5, -1, .75F, false, true}, x, rois, at));
+      b.output(b.add(op::roi_align{1, 1, -1, 1.5F, false, true}, x, rois, at));
+    };
+    std::vector<argument> in = random_inputs(make, 5);
+    in[1] = random_argument({dtype::f32, {regions, 4}}, 9, -6, static_cast<double>(image[3].value()) + 10);
+    in[2] = random_argument({dtype::i64, {regions}}, 2, -1, image[0] == dimension(2) ? 2 : 1);
+    expect_same(make, in, {0, 0});
+    EXPECT_EQ(first_kernel(make), "roi_align whole pixels");
+  }
 }
 // A bin of more samples than a kernel's scratch holds at once.
 TEST(roi_align, takes_any_number_of_samples) {

@@ -226,6 +226,7 @@ TEST(device_regions, bins) {
   check_regions<true, false>(0);
   check_regions<false, true>(2);
   check_regions<false, false>(0);
+  check_regions<false, true>(-1);
 }
 
 // Every code is read as core reads it, and what is stored is what core makes of the number.

@@ -68,6 +68,67 @@ TEST(import_control, a_run_gives_memory_of_its_own) {
   EXPECT_THROW(e.run(w, {&nothing, 1}, out), error);
 }
 
+// Results are made in the caller's memory, whichever iteration is the last, and never before an input that lies there
+// was read.
+TEST(import_control, results_are_made_where_the_caller_wants_them) {
+  const message body =
+      graph({{node("Add", {"h", "x"}, {"next"}), node("ReduceMax", {"next"}, {"most"}, {attr("keepdims", 0)}),
+              node("Less", {"most", "limit"}, {"again"}), node("Neg", {"next"}, {"seen"})},
+             {},
+             {value_info("i", 7, {}), value_info("go", 9, {}), value_info("h", 1, {2})},
+             {value_info("again"), value_info("next"), value_info("seen")}});
+  const auto m = model_of({{node("Loop", {"count", "", "x"}, {"y", "all"}, {graph_attr("body", body)})},
+                           {},
+                           {value_info("count", 7, {}), value_info("limit", 1, {}), value_info("x", 1, {2})},
+                           {value_info("y"), value_info("all")}});
+  const executable e = compile(onnx::parse_model(m.bytes()).graph, eigen_target());
+  workspace w;
+  const auto run = [&](std::int64_t count, float limit, std::int64_t pieces, argument y) {
+    std::vector<argument> out{y, argument(shape{dtype::f32, {pieces, 2}})};
+    const argument in[] = {whole({}, {count}), reals({}, {limit}), reals({2}, {1, 2})};
+    e.run(w, in, out);
+    EXPECT_EQ(out[0].data(), y.data());
+    return std::pair(floats_of(out[0]), floats_of(out[1]));
+  };
+  const shape pair{dtype::f32, {2}};
+  for (const std::int64_t count : {1, 2, 3}) {  // the last iteration that may come is the last one
+    const auto [y, all] = run(count, 100, count, argument(pair));
+    EXPECT_THAT(y, ElementsAre(count + 1.0F, 2 * count + 2.0F));
+    for (std::int64_t k = 0; k < count; ++k) EXPECT_EQ(all[static_cast<std::size_t>(2 * k + 1)], -2.0F * (k + 2.0F));
+  }
+  for (const std::int64_t count : {7, 8}) {  // it is not
+    const auto [y, all] = run(count, 7, 3, argument(pair));
+    EXPECT_THAT(y, ElementsAre(4, 8));
+    EXPECT_THAT(all, ElementsAre(-2, -4, -3, -6, -4, -8));
+  }
+  EXPECT_THROW(run(5, 100, 4, argument(pair)), error);  // more pieces than there is room for
+  EXPECT_THROW(run(5, 100, 6, argument(pair)), error);
+
+  const argument both = reals({2}, {1, 2});
+  std::vector<argument> out{both, argument()};
+  const argument in[] = {whole({}, {2}), reals({}, {100}), both};
+  e.run(w, in, out);
+  EXPECT_THAT(floats_of(out[0]), ElementsAre(3, 6));
+  EXPECT_THAT(floats_of(out[1]), ElementsAre(-2, -4, -3, -6));
+}
+
+TEST(import_control, many_pieces_are_collected_one_after_the_other) {
+  const message body = graph({{node("Add", {"h", "h0"}, {"next"}), node("Less", {"next", "limit"}, {"again"}),
+                               node("Expand", {"next", "wide"}, {"seen"})},
+                              {integers("wide", {1}, {1 << 20})},
+                              {value_info("i", 7, {}), value_info("go", 9, {}), value_info("h", 1, {1})},
+                              {value_info("again"), value_info("next"), value_info("seen")}});
+  const auto m = model_of({{node("Loop", {"", "", "h0"}, {"y", "all"}, {graph_attr("body", body)})},
+                           {floats("h0", {1}, {1})},
+                           {value_info("limit", 1, {1})},
+                           {value_info("y"), value_info("all")}});
+  const auto out = run_model(m, {reals({1}, {20})});  // beyond the room that there is at first
+  EXPECT_EQ(lens_of(out[1]), (lens{19, 1 << 20}));
+  const auto all = out[1].as<float>();
+  for (std::size_t k = 0; k < 19; ++k)
+    for (const std::size_t at : {0, (1 << 20) - 1}) EXPECT_EQ(all[(k << 20) + at], static_cast<float>(k + 2));
+}
+
 TEST(import_control, what_a_loop_carries_may_grow) {
   const message body =
       graph({{node("Concat", {"h", "x"}, {"next"}, {attr("axis", 0)}), node("Identity", {"go"}, {"again"})},

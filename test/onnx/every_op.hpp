@@ -191,12 +191,13 @@ inline std::vector<op_program> every_op_program() {
               return b.add(op::grid_sample{mode, padding, corners, mode != op::sampling_mode::cubic},
                            x(b, {2, 3, 4, 5}), x(b, {2, 3, 2, 2}, "grid") * 1.3F);
             });
-  add("roi_align", "", [=](builder& b) {
-    op::roi_align o;
-    o.height = 2, o.width = 3;
-    const value rois = b.constant(literal::of<float>({dtype::f32, {1, 4}}, small_vector<float>{1, 1, 6, 5}));
-    return b.add(o, x(b, {1, 2, 8, 8}), rois, whole(b, {1}, {0}));
-  });
+  for (const std::int64_t samples : {0, -1})
+    add("roi_align", samples < 0 ? "whole pixels" : "", [=](builder& b) {
+      op::roi_align o;
+      o.height = 2, o.width = 3, o.samples = samples, o.greatest = samples < 0;
+      const value rois = b.constant(literal::of<float>({dtype::f32, {1, 4}}, small_vector<float>{1, 1, 6, 5}));
+      return b.add(o, x(b, {1, 2, 8, 8}), rois, whole(b, {1}, {0}));
+    });
   return all;
 }
 

@@ -182,6 +182,18 @@ TEST(roi_align, reads_between_pixels) {
   expect_run(f32({1, 1, 1, 1}, .75), (roi_align{1, 1, 1, 1, true, true}), x, whole, first);
   EXPECT_EQ(raised_by([&] { (void)run(roi_align{}, x, whole, i64({1}, 1)); }), errc::invalid_argument);
 }
+static_assert(fails(roi_align{.samples = -1}, errc::invalid_argument, "of whole pixels the greatest is taken",
+                    shape{F, {1, 1, 4, 4}}, shape{F, {2, 4}}, shape{I, {2}}));
+TEST(roi_align, takes_the_greatest_of_whole_pixels) {
+  const roi_align two{2, 2, -1, .5F, false, true};
+  const literal x = f32({1, 1, 3, 4}, 0, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -11), first = i64({1}, 0);
+  // halves of 3 x 3 pixels overlap in the middle one
+  expect_run(f32({1, 1, 2, 2}, 0, -1, -4, -5), two, x, f32({1, 4}, 0, 0, 4, 4), first);
+  expect_run(f32({1, 1, 2, 2}, -1, -2, -5, -6), two, x, f32({1, 4}, 2, 0, 6, 4), first);
+  // bins beyond the image have no pixel; a region of less than a pixel is one
+  expect_run(f32({1, 1, 2, 2}, -11, 0, 0, 0), two, x, f32({1, 4}, 6, 4, 9, 7), first);
+  expect_run(f32({1, 1, 2, 2}, -5, -5, -5, -5), two, x, f32({1, 4}, 2, 2, 1, 1), first);
+}
 
 // recurrent
 

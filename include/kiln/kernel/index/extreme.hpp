@@ -1,4 +1,6 @@
 #pragma once
+#include <cstring>
+
 #include "kiln/kernel/index/order.hpp"
 #include "kiln/kernel/index/problem.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -51,8 +53,42 @@ template <class T, bool Last> class extremes {
     return n;
   }
 
+  // Of a row of bytes: the greatest of all, then its place among them.
+  found along_bytes(const T* from, std::int64_t n) const {
+    using B = native_vec<std::uint8_t>;
+    constexpr std::int64_t bytes = lanes<B>;
+    const auto* const at = reinterpret_cast<const std::uint8_t*>(from);
+    const auto turn = static_cast<std::uint8_t>((std::is_signed_v<T> ? 0x80 : 0) ^ (p_.least ? 0xff : 0));
+    std::uint8_t greatest = 0;
+    std::int64_t k = 0;
+    if (n >= bytes) {
+      const B turns = broadcast<B>(turn);
+      B best{};
+      const auto take = [&](std::int64_t i) __attribute__((always_inline)) {
+        const B x = load<B>(at + i) ^ turns;
+        best = x > best ? x : best;
+      };
+      for (; k + bytes <= n; k += bytes) take(k);
+      take(n - bytes);  // some again
+      for (std::int64_t b = 0; b < bytes; ++b) greatest = std::max<std::uint8_t>(greatest, best[b]);
+    } else {
+      for (; k < n; ++k) greatest = std::max(greatest, static_cast<std::uint8_t>(at[k] ^ turn));
+    }
+    const int value = greatest ^ turn;
+    const void* place = nullptr;
+    if constexpr (Last) {
+      std::int64_t last = n - 1;
+      while (at[last] != value) --last;
+      place = at + last;
+    } else {
+      place = std::memchr(at, value, static_cast<std::size_t>(n));
+    }
+    return {greatest, static_cast<const std::uint8_t*>(place) - at};
+  }
+
   // Of a row of neighbors. Each lane keeps the best of every width-th element.
   found along(const T* from, std::int64_t n) const {
+    if constexpr (sizeof(T) == 1) return along_bytes(from, n);
     U best, place;
     if (n < width) {
       T padded[width];

@@ -110,13 +110,19 @@ template <class T, class Combine> class scan {
       sums[b] = broadcast<wide>(acc(Combine::start));
       column[b] = std::min(i + b * width, n - width);
     }
-    for (std::int64_t k = 0; k < p_.extent; ++k) {
-      const std::int64_t row = at + (p_.reverse ? p_.extent - 1 - k : k) * p_.inner;
+    // what stores might change is read before
+    const std::int64_t extent = p_.extent, step = p_.reverse ? -p_.inner : p_.inner;
+    const T* from = in() + at + (p_.reverse ? (extent - 1) * p_.inner : 0);
+    T* to = out() + (from - in());
+    const bool exclusive = p_.exclusive;
+    for (std::int64_t k = 0; k < extent; ++k, from += step, to += step) {
+      wide next[N];
+#pragma GCC unroll 8
+      for (int b = 0; b < N; ++b) next[b] = combine(sums[b], widened(load<narrow>(from + column[b])));
 #pragma GCC unroll 8
       for (int b = 0; b < N; ++b) {
-        const wide next = combine(sums[b], widened(load<narrow>(in() + row + column[b])));
-        store(out() + row + column[b], narrowed(p_.exclusive ? sums[b] : next));
-        sums[b] = next;
+        store(to + column[b], narrowed(exclusive ? sums[b] : next[b]));
+        sums[b] = next[b];
       }
     }
   }

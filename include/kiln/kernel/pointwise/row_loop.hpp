@@ -6,18 +6,19 @@
 
 namespace kiln::kernels {
 
-/// What a compiled loop holds of an operand that follows the rows.
-struct row_operand {
-  float* first;
-  std::ptrdiff_t row = 0;  // floats from one row to the next
+/// What a compiled loop holds of an operand of T that follows the rows.
+template <class T> struct row_operand_of {
+  T* first;
+  std::ptrdiff_t row = 0;  // elements from one row to the next
 
-  row_operand(std::uint16_t place, const block_frame& frame, const block_rows& over)
-      : first(reinterpret_cast<float*>(frame.at[place])) {
+  row_operand_of(std::uint16_t place, const block_frame& frame, const block_rows& over)
+      : first(reinterpret_cast<T*>(frame.at[place])) {
     for (std::size_t k = 0; k < over.move_count; ++k)
-      if (over.moves[k].place == place) row = over.moves[k].bytes / static_cast<std::int64_t>(sizeof(float));
+      if (over.moves[k].place == place) row = over.moves[k].bytes / static_cast<std::int64_t>(sizeof(T));
   }
-  KILN_FN float* at(std::int64_t r) const { return first + r * row; }
+  KILN_FN T* at(std::int64_t r) const { return first + r * row; }
 };
+using row_operand = row_operand_of<float>;
 
 /// How much of a row a loop works on at a time: some vectors, or the first `rest` lanes of one.
 template <std::size_t Vectors, bool Partial> struct row_part {
@@ -82,6 +83,63 @@ struct stored {
     p.each([&](auto v) __attribute__((always_inline)) { p.write(row, v, p.x[v]); });
   }
   KILN_FN void end(std::int64_t, float*) const {}
+};
+
+/// Elements of a 16-bit float form, as floats.
+template <block_form Form> struct loaded_as {
+  static auto step() { return step_of(moves::load_step<Form>); }
+  static std::uint16_t operand(const block_step& s) { return s.in[0]; }
+  static constexpr bool has_operand = true, follows = true;
+  row_operand_of<std::uint16_t> in;
+  loaded_as(const block_step& s, const block_frame& frame, const block_rows& over) : in(operand(s), frame, over) {}
+  KILN_FN const std::uint16_t* begin(std::int64_t r) const { return in.at(r); }
+  template <std::size_t Vectors, bool Partial>
+  KILN_FN void run(row_part<Vectors, Partial>& p, const std::uint16_t* row) const {
+    if constexpr (Partial) {
+      std::uint16_t part[native_lanes<float>] = {};
+      for (int i = 0; i < p.rest; ++i) part[i] = row[p.from + i];
+      p.x[0] = moves::read<Form>(part, 0);
+    } else {
+      p.each([&](auto v) __attribute__((always_inline)) {
+        p.x[v] = moves::read<Form>(row + p.from, static_cast<std::size_t>(v * p.width));
+      });
+    }
+  }
+  KILN_FN void end(std::int64_t, const std::uint16_t*) const {}
+};
+
+/// Floats rounded to a 16-bit form, in memory or in place.
+template <block_form Form> struct stored_as {
+  static auto step() { return step_of(moves::store_step<Form>); }
+  static std::uint16_t operand(const block_step& s) { return s.out; }
+  static constexpr bool has_operand = true, follows = true;
+  row_operand_of<std::uint16_t> out;
+  stored_as(const block_step& s, const block_frame& frame, const block_rows& over) : out(operand(s), frame, over) {}
+  KILN_FN std::uint16_t* begin(std::int64_t r) const { return out.at(r); }
+  template <std::size_t Vectors, bool Partial>
+  KILN_FN void run(row_part<Vectors, Partial>& p, std::uint16_t* row) const {
+    if constexpr (Partial) {
+      std::uint16_t part[native_lanes<float>];
+      moves::write<Form>(part, 0, p.x[0]);
+      for (int i = 0; i < p.rest; ++i) row[p.from + i] = part[i];
+    } else {
+      p.each([&](auto v) __attribute__((always_inline)) {
+        moves::write<Form>(row + p.from, static_cast<std::size_t>(v * p.width), p.x[v]);
+      });
+    }
+  }
+  KILN_FN void end(std::int64_t, std::uint16_t*) const {}
+};
+template <block_form Form> struct rounded_to {
+  static auto step() { return step_of(moves::round_step<Form>); }
+  static std::uint16_t operand(const block_step& s) { return s.in[0]; }
+  static constexpr bool has_operand = false, follows = false;
+  rounded_to(const block_step&, const block_frame&, const block_rows&) {}
+  KILN_FN int begin(std::int64_t) const { return 0; }
+  template <class Part> KILN_FN void run(Part& p, int) const {
+    p.each([&](auto v) __attribute__((always_inline)) { p.x[v] = moves::rounded<Form>(p.x[v]); });
+  }
+  KILN_FN void end(std::int64_t, int) const {}
 };
 
 struct streamed : stored {

@@ -116,12 +116,33 @@ template <class T, class C> class resampler {
       for (o += whole * N; o < last; ++o) y[o] = x[o / N];
     };
     switch (a.repeats) {
-      case 2: return repeat(std::integral_constant<int, 2>());
+      case 2:
+        if constexpr (std::is_arithmetic_v<T>)
+          if (first == 0 && last / 2 >= few_lanes) return twice(x, y, last);
+        return repeat(std::integral_constant<int, 2>());
       case 3: return repeat(std::integral_constant<int, 3>());
       case 4: return repeat(std::integral_constant<int, 4>());
       default:
         for (std::int64_t o = first; o < last; ++o) y[o] = x[a.at[o]];
     }
+  }
+
+  // Each element twice, `n` of them in all, at least `few_lanes` pairs; some pairs again at the end.
+  static constexpr std::int64_t few_lanes = 16 / static_cast<std::int64_t>(sizeof(T));
+  static void twice(const T* x, T* y, std::int64_t n) {
+    using V = vec<T, static_cast<int>(few_lanes)>;
+    const std::int64_t pairs = n / 2;
+    const auto at = [&](std::int64_t k) __attribute__((always_inline)) {
+      const V v = load<V>(x + k);
+      [&]<int... L>(std::integer_sequence<int, L...>) __attribute__((always_inline)) {
+        store(y + 2 * k, (V)__builtin_shufflevector(v, v, (L / 2)...));
+        store(y + 2 * k + few_lanes, (V)__builtin_shufflevector(v, v, (static_cast<int>(few_lanes) / 2 + L / 2)...));
+      }
+      (std::make_integer_sequence<int, static_cast<int>(few_lanes)>{});
+    };
+    for (std::int64_t k = 0; k + few_lanes <= pairs; k += few_lanes) at(k);
+    at(pairs - few_lanes);
+    if (n % 2 != 0) y[n - 1] = x[pairs];
   }
 
   // A sum as an element of type R.

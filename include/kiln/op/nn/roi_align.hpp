@@ -9,7 +9,7 @@ namespace kiln::op {
 /// Regions of interest pooled to a fixed size (He et al. 2017): x[batch, channels, h, w], rois[n, 4] as corners (x1,
 /// y1, x2, y2), batch indices[n] give [n, channels, height, width]. Each bin holds the mean of samples between the
 /// pixels, or the greatest of their weighted pixels; `samples` of 0 takes as many along an axis as the bin covers
-/// pixels.
+/// pixels. With `samples` of -1 a bin holds its greatest whole pixel, or 0 where it has none (Girshick 2015).
 struct roi_align {
   std::int64_t height = 1, width = 1, samples = 0;
   float scale = 1;
@@ -32,8 +32,10 @@ struct roi_align {
     if (in[1].type != in[0].type)
       return fault::of(errc::shape_mismatch, "rois have the input's dtype", in[0].type, in[1].type);
     if (!is_integer(in[2].type)) return detail::wrong_index_type(in[2].type);
-    if (height < 1 || width < 1 || samples < 0)
+    if (height < 1 || width < 1 || samples < -1)
       return fault::of(errc::invalid_argument, "the pooled size is positive", height, width);
+    if (samples == -1 && !greatest)
+      return fault::of(errc::invalid_argument, "of whole pixels the greatest is taken", true, greatest);
     return shape{in[0].type, {in[1].lens[0], in[0].lens[1], height, width}};
   }
 
@@ -49,7 +51,8 @@ struct roi_align {
         for (std::int64_t i = 0; i < height; ++i)
           for (std::int64_t j = 0; j < width; ++j)
             out[((n * channels + c) * height + i) * width + j] =
-                static_cast<T>(pooled(x.data + (b * channels + c) * h * w, rows, columns, i, j));
+                static_cast<T>(samples < 0 ? greatest_pixel<T>(x.data + (b * channels + c) * h * w, rows, columns, i, j)
+                                           : pooled(x.data + (b * channels + c) * h * w, rows, columns, i, j));
     }
   }
 
@@ -67,6 +70,8 @@ struct roi_align {
   };
   /// The rows and columns of the region with these corners in an image of h times w pixels.
   template <class T> constexpr std::pair<axis, axis> axes_of(const T* corners, std::int64_t h, std::int64_t w) const {
+    if (samples < 0)
+      return {whole_pixels<T>(corners[1], corners[3], height, h), whole_pixels<T>(corners[0], corners[2], width, w)};
     const double shift = half_pixel ? .5 : 0;
     const auto corner = [&](std::int64_t k) { return static_cast<double>(corners[k]) * double(scale) - shift; };
     double tall = corner(3) - corner(1), wide = corner(2) - corner(0);
@@ -76,6 +81,17 @@ struct roi_align {
     }
     return {{corner(1), tall / double(height), taken(tall / double(height), h), h},
             {corner(0), wide / double(width), taken(wide / double(width), w), w}};
+  }
+  /// The whole pixels [first, last) of a bin along an axis of an image of T.
+  template <class T> static constexpr std::pair<std::int64_t, std::int64_t> pixels(const axis& a, std::int64_t bin) {
+    using R = real<T>;
+    const auto within = [&](R at) {
+      const double pixel = static_cast<double>(at) + a.start;
+      if (pixel < 0) return std::int64_t{0};
+      return pixel < static_cast<double>(a.extent) ? static_cast<std::int64_t>(pixel) : a.extent;
+    };
+    const R size = static_cast<R>(a.bin);
+    return {within(kiln::floor(static_cast<R>(bin) * size)), within(kiln::ceil(static_cast<R>(bin + 1) * size))};
   }
   /// Sample k of a bin.
   static constexpr between neighbors(const axis& a, std::int64_t bin, std::int64_t k) {
@@ -89,6 +105,29 @@ struct roi_align {
   }
 
  private:
+  // Where bins begin among whole pixels depends on the precision.
+  template <class T> using real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  template <class T> constexpr axis whole_pixels(T low, T high, std::int64_t bins, std::int64_t extent) const {
+    using R = real<T>;
+    const auto pixel = [&](T corner) { return kiln::floor(static_cast<R>(corner) * static_cast<R>(scale) + R(.5)); };
+    const R start = pixel(low), size = pixel(high) - start + R(1);
+    return {start, (size > R(1) ? size : R(1)) / static_cast<R>(bins), -1, extent};
+  }
+  template <class T>
+  static constexpr double greatest_pixel(const T* plane, const axis& rows, const axis& columns, std::int64_t i,
+                                         std::int64_t j) {
+    const auto [top, bottom] = pixels<T>(rows, i);
+    const auto [left, right] = pixels<T>(columns, j);
+    double best = 0;
+    bool any = false;
+    for (std::int64_t r = top; r < bottom; ++r)
+      for (std::int64_t c = left; c < right; ++c) {
+        const auto v = static_cast<double>(plane[r * columns.extent + c]);
+        best = any && (best != best || best > v) ? best : v;
+        any = true;
+      }
+    return best;
+  }
   constexpr std::int64_t taken(double covered, std::int64_t extent) const {
     if (samples > 0) return samples;
     const double n = kiln::ceil(covered);

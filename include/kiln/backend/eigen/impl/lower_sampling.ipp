@@ -130,7 +130,9 @@ class grid_sample_kernel final : public kernel {
 class roi_align_kernel final : public kernel {
  public:
   explicit roi_align_kernel(const op::roi_align& op) : op_(op) {}
-  std::string name() const override { return op_.greatest ? "roi_align max" : "roi_align mean"; }
+  std::string name() const override {
+    return op_.samples < 0 ? "roi_align whole pixels" : op_.greatest ? "roi_align max" : "roi_align mean";
+  }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
     return threads * layout_of(in[0]).bytes + channels_last::bytes(in[0], out[0]);
   }
@@ -178,7 +180,9 @@ class roi_align_kernel final : public kernel {
   worker_layout layout_of(const tensor& x) const {
     const std::int64_t extent = std::max(x.lens[2], x.lens[3]),
                        samples = op_.samples > 0 ? op_.samples : 4 * extent + 4;
-    const auto taps = static_cast<std::size_t>(op_.greatest ? 2 * samples : std::min(2 * samples, extent));
+    const auto taps = static_cast<std::size_t>(op_.samples < 0 ? extent
+                                               : op_.greatest  ? 2 * samples
+                                                               : std::min(2 * samples, extent));
     const std::size_t bins = static_cast<std::size_t>(op_.width + 1) * taps * sizeof(tap);
     return {taps, (2 * 4 * static_cast<std::size_t>(most_taps) + bins + 63) / 64 * 64};
   }
@@ -213,6 +217,11 @@ class roi_align_kernel final : public kernel {
     }
     axis_bin bin(const op::roi_align::axis& a, std::int64_t k, std::int64_t slot) const {
       axis_bin out{bins + static_cast<std::size_t>(slot) * bin_taps};
+      if (a.samples < 0) {
+        const auto [first, last] = op::roi_align::pixels<float>(a, k);
+        for (std::int64_t at = first; at < last; ++at) out.taps[out.count++] = {at, 1};
+        return out;
+      }
       for (std::int64_t s = 0; s < a.samples; ++s) {
         const auto b = op::roi_align::neighbors(a, k, s);
         if (!b.inside) {
@@ -275,11 +284,13 @@ class roi_align_kernel final : public kernel {
     // Taps [first, last) of a bin.
     void place(const axis_bin& down, const axis_bin& right, double share, std::int32_t* to, float* by,
                std::int64_t first, std::int64_t last) const {
+      const std::int64_t products = down.count * right.count;
+      std::int64_t i = products == 0 ? 0 : first / right.count, j = products == 0 ? 0 : first % right.count;
       for (std::int64_t k = first; k < last; ++k, ++to, ++by) {
-        const bool none = k >= down.count * right.count;
-        const tap a = none ? tap{0, 0} : down.taps[k / right.count], b = none ? tap{0, 0} : right.taps[k % right.count];
+        const tap a = k < products ? down.taps[i] : tap{0, 0}, b = k < products ? right.taps[j] : tap{0, 0};
         *to = static_cast<std::int32_t>(a.at * columns.extent + b.at);
         *by = static_cast<float>(a.weight * b.weight * share);
+        if (++j == right.count) j = 0, ++i;
       }
     }
   };

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "kiln/backend/eigen/affine.hpp"
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/lower.hpp"
@@ -77,6 +79,50 @@ class pooling_kernel final : public kernel {
   }
 
  private:
+  op::pooling attributes_;
+};
+
+// Greatest elements and means of doubles, as the op computes them; planes side by side on threads.
+class double_pooling_kernel final : public kernel {
+ public:
+  explicit double_pooling_kernel(const op::pooling& attributes) : attributes_(attributes) {}
+  std::string name() const override { return std::string(to_string(attributes_.mode)) + " pooling of f64"; }
+  void run(const launch& l) const override {
+    const tensor &x = l.in[0], &y = l.out[0];
+    if (y.elements() == 0) return;
+    const kernels::pooling_problem p = pooling_problem_of(attributes_, x, y);
+    const std::int64_t in = p.input[0] * p.input[1] * p.input[2], out = p.output[0] * p.output[1] * p.output[2];
+    const std::int64_t some = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, in));
+    l.pool->parallel_for((p.planes + some - 1) / some, [&](std::int64_t task, unsigned) {
+      for (std::int64_t i = task * some; i < std::min(p.planes, (task + 1) * some); ++i)
+        p.average ? plane<true>(p, x.as<const double>() + i * in, y.as<double>() + i * out)
+                  : plane<false>(p, x.as<const double>() + i * in, y.as<double>() + i * out);
+    });
+  }
+
+ private:
+  template <bool Average> static void plane(const kernels::pooling_problem& p, const double* x, double* y) {
+    using kernels::pool_window;
+    for (std::int64_t d = 0; d < p.output[0]; ++d)
+      for (std::int64_t h = 0; h < p.output[1]; ++h) {
+        const pool_window deep(p, 0, d), high(p, 1, h);
+        for (std::int64_t w = 0; w < p.output[2]; ++w) {
+          const pool_window wide(p, 2, w);
+          double acc = Average ? 0 : -std::numeric_limits<double>::infinity();
+          for (std::int64_t a = deep.first; a < deep.last; a += deep.step)
+            for (std::int64_t b = high.first; b < high.last; b += high.step)
+              for (std::int64_t c = wide.first; c < wide.last; c += wide.step) {
+                const double v = x[(a * p.input[1] + b) * p.input[2] + c];
+                acc = Average ? acc + v : v > acc || v != v ? v : acc;
+              }
+          if constexpr (Average) {
+            const std::int64_t counted = deep.counted() * high.counted() * wide.counted();
+            acc = counted == 0 ? 0 : acc / static_cast<double>(counted);
+          }
+          *y++ = acc;
+        }
+      }
+  }
   op::pooling attributes_;
 };
 
@@ -232,9 +278,13 @@ static std::unique_ptr<kernel> lower_image_mean(const kernel_request& r) {
 }
 
 std::unique_ptr<kernel> lower_window(const kernel_request& r) {
-  if (r.inputs.empty() || r.inputs[0].type != dtype::f32) return nullptr;
-  if (const auto* pool = r.instruction.op.get_if<op::pooling>()) {
-    if (r.inputs[0].rank() < 3 || r.inputs[0].rank() > 5) return nullptr;
+  if (r.inputs.empty()) return nullptr;
+  const auto* pool = r.instruction.op.get_if<op::pooling>();
+  if (pool && (r.inputs[0].rank() < 3 || r.inputs[0].rank() > 5)) return nullptr;
+  if (pool && r.inputs[0].type == dtype::f64 && pool->mode != op::pooling_mode::lp)
+    return std::make_unique<double_pooling_kernel>(*pool);
+  if (r.inputs[0].type != dtype::f32) return nullptr;
+  if (pool) {
     return std::make_unique<pooling_kernel>(*pool);
   }
   if (auto mean = lower_image_mean(r)) return mean;

@@ -173,6 +173,16 @@ void write_random_uniform(exporter& x, const exported& e) {
 }
 void write_roi_align(exporter& x, const exported& e) {
   const auto& o = e.as<op::roi_align>();
+  if (o.samples < 0) {
+    const std::string images = x.reshaped(x.cast(e.in[2], e.types[1].type), {e.types[2].lens[0], 1}),
+                      rois = e.out[0] + "_rois";
+    const std::int64_t size[] = {o.height, o.width};
+    x.write("Concat", {images, e.in[1]}, {rois}).set("axis", std::int64_t{1});
+    x.write("MaxRoiPool", {e.in[0], rois}, {e.out[0]})
+        .set("pooled_shape", std::span<const std::int64_t>(size))
+        .set("spatial_scale", o.scale);
+    return;
+  }
   x.write("RoiAlign", {e.in[0], e.in[1], x.cast(e.in[2], dtype::i64)}, {e.out[0]})
       .set("output_height", o.height)
       .set("output_width", o.width)

@@ -84,32 +84,15 @@ variables import_roi_align(node_context& c) {
   return {c.build.add(r, c.in(0), c.in(1), c.in(2))};
 }
 
-// Which elements of an extent each bin of a region covers: [floor(k * bin), ceil((k + 1) * bin)) from its corner on.
-value covered(node_context& c, value low, value high, std::int64_t bins, dimension extent, float scale) {
-  const dtype t = low.type();
-  const auto corner = [&](value x) { return (x * scale + .5f).floor(); };
-  const value start = corner(low), size = (corner(high) - start + 1.0f).max(c.build.scalar(t, 1.0f));
-  const value bin = size / static_cast<float>(bins);  // [rois]
-  const value k = c.build.add(op::iota{{1, bins}, 1, t}), first = start.unsqueeze({1}), step = bin.unsqueeze({1});
-  const value from = (k * step).floor() + first, to = ((k + 1.0f) * step | op::ceil{}) + first;
-  const value at = c.build.add(op::iota{{1, 1, extent}, 2, t});
-  return both(not_less(at, from.unsqueeze({2})), at < to.unsqueeze({2}));  // [rois, bins, extent]
-}
 variables import_max_roi_pool(node_context& c) {
   const value x = widened(c.in(0)), rois = widened(c.in(1));
   const auto pooled = c.integers("pooled_shape");
   if (x.rank() != 4 || rois.rank() != 2 || !(rois.dim(1) == dimension(5)) || pooled.size() != 2 || pooled[0] < 1 ||
       pooled[1] < 1)
     c.malformed("the input has rank 4, the rois are [n, 5] and pooled_shape has two positive numbers");
-  const auto column = [&](std::int64_t k) { return element_at(rois, 1, k); };
-  const float scale = c.real("spatial_scale", 1);
-  const value images = x.gather(column(0).convert(dtype::i64), 0);  // [rois, c, h, w]
-  const value low = c.build.scalar(x.type(), -std::numeric_limits<float>::infinity());
-  const value rows = covered(c, column(2), column(4), pooled[0], x.dim(2), scale),
-              columns = covered(c, column(1), column(3), pooled[1], x.dim(3), scale);
-  const value tall = rows.unsqueeze({1, 4}).where(images.unsqueeze({2}), low).reduce_max({3}).squeeze({3});
-  const value y = columns.unsqueeze({1, 2}).where(tall.unsqueeze({3}), low).reduce_max({4}).squeeze({4});
-  return {y.equal(low).where(c.build.scalar(x.type(), 0.0f), y).convert(c.in(0).type())};
+  const op::roi_align greatest{pooled[0], pooled[1], -1, static_cast<float>(c.real("spatial_scale", 1)), false, true};
+  const value images = element_at(rois, 1, 0).convert(dtype::i64), corners = rois.slice({{1}, {1}, {5}, {}});
+  return {c.build.add(greatest, x, corners, images).convert(c.in(0).type())};
 }
 
 // `count` positions from low to high, which are fractions of the way to the last of `extent` elements: [rois, count].

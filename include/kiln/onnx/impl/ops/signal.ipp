@@ -125,12 +125,11 @@ value dynamic_mel_weights(node_context& c) {
   // integers then, whose ratios f32 rounds as f64 does
   const value corners = (hertz * number(length + 1) / real(2)).floor().convert(dtype::f32);
   const auto corner = [&](std::int64_t k) { return corners.slice({{0}, {k}, {mels + k}, {}}); };
-  const value from = corner(0), top = corner(1), to = corner(2), zero = c.build.scalar(dtype::f32, 0),
-              one = c.build.scalar(dtype::f32, 1);
-  const value bin = indices_along(c, 2, 0, length / 2 + 1, dtype::f32);
-  const value rising = (bin - from) / (top - from).max(one), falling = (to - bin) / (to - top).max(one);
-  const value rises = both(not_less(bin, from), bin < top), falls = both(bin > top, bin < to);
-  return bin.equal(top).where(one, rises.where(rising, falls.where(falling, zero)));
+  // a side without bins is as steep as can be, and a filter of one bin is 1 there
+  const value top = corner(1), from = (corner(0)).min(top - 1.0f), to = corner(2).max(top + 1.0f);
+  const value bin = indices_along(c, 2, 0, length / 2 + 1, dtype::f32), one = c.build.scalar(dtype::f32, 1);
+  const value rising = (bin - from) * (one / (top - from)), falling = (to - bin) * (one / (to - top));
+  return rising.min(falling).max(c.build.scalar(dtype::f32, 0));
 }
 
 // Triangular filters over the bins of a spectrum, spaced evenly on the mel scale.

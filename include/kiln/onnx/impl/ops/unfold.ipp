@@ -169,46 +169,71 @@ double least_of(dtype t) {
 value argmax_positions(node_context& c, value x, const dims& pooled, const op::pooling& p, bool column_major) {
   const dims lens = x.get_shape().lens;
   const std::size_t axes = p.lengths.size();
-  dims grid;
+  dims grid;  // of taps, then of windows: the greatest of neighbors is found in vectors
   std::int64_t taps = 1;
   dimension points = 1, all = 1;
+  for (std::size_t d = 0; d < axes; ++d) {
+    grid.push_back(p.lengths[d]);
+    taps *= p.lengths[d];
+  }
   for (std::size_t d = 0; d < axes; ++d) {
     grid.push_back(pooled[d + 2]);
     points = points * pooled[d + 2];
     all = all * lens[d + 2];
   }
-  for (std::size_t d = 0; d < axes; ++d) {
-    grid.push_back(p.lengths[d]);
-    taps *= p.lengths[d];
-  }
   const auto axis_of = [&](std::size_t d) {
     return indices_along(c, grid.size(), static_cast<std::int64_t>(d), grid[d]);
   };
   const auto number = [&](dimension n) { return dimensions_value(c.build, {}, {n}); };
-  value inside, row, column;
+  const auto table = [&](value v, std::size_t first, std::size_t last, const dims& to) {
+    dims own(grid.size(), dimension(1));
+    for (std::size_t d = first; d < last; ++d) own[d] = grid[d];
+    return v.broadcast_to(own).reshape(to);
+  };
+  struct place {
+    value tap, window, step, last;  // by axis: a pixel is tap + window
+    bool inside;                    // in any case
+  };
+  std::vector<place> places;
+  value inside, row;
   dimension row_step = all, column_step = 1;
+  bool all_inside = true;
   for (std::size_t d = 0; d < axes; ++d) {
     const std::int64_t pad = p.pads.empty() ? 0 : p.pads[d];
-    const value at = axis_of(d) * p.stride[d] + axis_of(axes + d) * p.dilation[d] - pad;
-    const value zero = number(0), last = number(lens[d + 2] - 1);
-    const value exists = both(not_less(at, zero), not_greater(at, last));
-    inside = both(inside, exists);
-    const value kept = c.build.add(op::clip{}, at, zero, last);
+    const dimension most = (pooled[d + 2] - 1) * p.stride[d] + (p.lengths[d] - 1) * p.dilation[d];
     row_step = row_step / lens[d + 2];
-    const value in_row = kept * number(row_step), in_column = kept * number(column_step);
-    row = row ? row + in_row : in_row;
-    column = column ? column + in_column : in_column;
+    const place at{axis_of(d) * p.dilation[d], axis_of(axes + d) * p.stride[d] - pad,
+                   number(column_major ? column_step : row_step), number(lens[d + 2] - 1),
+                   pad == 0 && at_most(most + 1, lens[d + 2]).value_or(false)};
     column_step = column_step * lens[d + 2];
+    value pixel = at.tap + at.window;
+    if (!at.inside) {
+      inside = both(inside, both(not_less(pixel, number(0)), not_greater(pixel, at.last)));
+      pixel = c.build.add(op::clip{}, pixel, number(0), at.last);
+    }
+    all_inside = all_inside && at.inside;
+    pixel = pixel * number(row_step);
+    row = row ? row + pixel : pixel;
+    places.push_back(at);
   }
-  const auto table = [&](value v) { return v.broadcast_to(grid).reshape({points, taps}); };
-  const value at = table(row);
-  const value windows = x.reshape({lens[0], lens[1], all}).gather(at, 2);  // [n, c, points, taps]
-  const value shown = table(inside).where(windows, c.build.add(op::fill{{}, least_of(x.type()), x.type()}));
-  const value best = c.build.add(op::arg_max{3}, shown);
-  const value named = (column_major ? table(column) : at).broadcast_to({lens[0], lens[1], points, taps});
-  const value plane =
-      c.build.add(op::iota{{lens[0] * lens[1]}, 0, dtype::i64}).reshape({lens[0], lens[1], 1, 1}) * number(all);
-  return (c.build.add(op::gather_elements{3}, named, best) + plane).reshape(pooled);
+  value shown = x.reshape({lens[0], lens[1], all}).gather(table(row, 0, 2 * axes, {taps, points}), 2);
+  if (!all_inside)
+    shown = table(inside, 0, 2 * axes, {taps, points})
+                .where(shown, c.build.add(op::fill{{}, least_of(x.type()), x.type()}));
+  const value best = c.build.add(op::arg_max{2}, shown).reshape({lens[0], lens[1], points});
+  value found = c.build.add(op::iota{{lens[0] * lens[1]}, 0, dtype::i64}).reshape({lens[0], lens[1], 1}) * number(all);
+  value tap, window;  // of axes along which every pixel is inside, together
+  for (const place& at : places) {
+    if (at.inside) {
+      tap = tap ? tap + at.tap * at.step : at.tap * at.step;
+      window = window ? window + at.window * at.step : at.window * at.step;
+      continue;
+    }
+    const value pixel = table(at.tap, 0, axes, {taps}).gather(best, 0) + table(at.window, axes, 2 * axes, {points});
+    found = found + c.build.add(op::clip{}, pixel, number(0), at.last) * at.step;
+  }
+  if (tap) found = found + table(tap, 0, axes, {taps}).gather(best, 0) + table(window, axes, 2 * axes, {points});
+  return found.reshape(pooled);
 }
 
 std::span<const op_importer> unfold_importers() {

@@ -7,23 +7,6 @@ namespace {
 // Row-major: strides of extents 1 do not matter.
 bool is_row_major(const shape& s) { return s.strides.size() != s.lens.size() || layout{s.lens, s.strides, 0}.dense(); }
 
-// The bytes from the first element to the last, gaps included.
-struct extent {
-  const std::byte *first = nullptr, *end = nullptr;
-  explicit extent(const argument& a) {
-    if (!a || a.elements() == 0) return;
-    const dims strides = a.get_shape().element_strides();
-    std::int64_t low = 0, high = 1;
-    for (std::size_t d = 0; d < strides.size(); ++d) {
-      const std::int64_t reach = strides[d].raw() * (a.get_shape().lens[d].raw() - 1);
-      (reach < 0 ? low : high) += reach;
-    }
-    const auto width = static_cast<std::int64_t>(size_of(a.get_shape().type));
-    first = a.data() + low * width, end = a.data() + high * width;
-  }
-  bool meets(const extent& other) const { return first < other.end && other.first < end; }
-};
-
 }  // namespace
 
 std::size_t planned_program::copied_bytes(std::size_t input, const argument& a) const {
@@ -108,15 +91,15 @@ void planned_program::check_growing(const run_memory& w, const growing_output& g
 // Strided inputs are copied before anything is written.
 void planned_program::check_overlap(std::span<const argument> inputs, std::span<const argument> outputs) const {
   for (std::size_t k = 0; k < outputs.size(); ++k) {
-    const extent written(outputs[k]);
+    const memory_extent written(outputs[k]);
     if (!written.first) continue;
     const growing_output* g = grows(k);
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (!(g && g->input == i) && is_row_major(inputs[i].get_shape()) && written.meets(extent(inputs[i])))
+      if (!(g && g->input == i) && is_row_major(inputs[i].get_shape()) && written.meets(memory_extent(inputs[i])))
         raise(errc::invalid_argument, "output '" + ports_.outputs[k].name +
                                           "' has memory of its own: it overlaps input '" + ports_.inputs[i].name + "'");
     for (std::size_t j = 0; j < k; ++j)
-      if (written.meets(extent(outputs[j])))
+      if (written.meets(memory_extent(outputs[j])))
         raise(errc::invalid_argument, "output '" + ports_.outputs[k].name +
                                           "' has memory of its own: it overlaps output '" + ports_.outputs[j].name +
                                           "'");

@@ -28,4 +28,11 @@ struct signature {
   argument allocate_output(std::size_t k, const shape& s) const;
 };
 
+/// The bytes of an argument from the first element to the last, gaps included; null where there are none.
+struct memory_extent {
+  const std::byte *first = nullptr, *end = nullptr;
+  explicit memory_extent(const argument& a);
+  bool meets(const memory_extent& other) const { return first < other.end && other.first < end; }
+};
+
 }  // namespace kiln::detail

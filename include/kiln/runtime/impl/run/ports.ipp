@@ -64,4 +64,16 @@ argument signature::allocate_output(std::size_t k, const shape& s) const try { r
   raise(errc::limit, "memory for output '" + outputs[k].name + "': " + to_string(s) + " is not to be had");
 }
 
+memory_extent::memory_extent(const argument& a) {
+  if (!a || a.elements() == 0) return;
+  const dims strides = a.get_shape().element_strides();
+  std::int64_t low = 0, high = 1;
+  for (std::size_t d = 0; d < strides.size(); ++d) {
+    const std::int64_t reach = strides[d].raw() * (a.get_shape().lens[d].raw() - 1);
+    (reach < 0 ? low : high) += reach;
+  }
+  const auto width = static_cast<std::int64_t>(size_of(a.get_shape().type));
+  first = a.data() + low * width, end = a.data() + high * width;
+}
+
 }  // namespace kiln::detail

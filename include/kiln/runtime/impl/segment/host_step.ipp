@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kiln/core/object.hpp"
 #include "kiln/op/dynamic/branch.hpp"
 #include "kiln/op/dynamic/loop.hpp"
@@ -15,13 +17,27 @@ struct caller {
   const known_symbols& symbols;
   std::span<run_memory> inner;
   const run_options& options;
+  std::span<const argument> wanted;
 
-  std::vector<argument> run_body(std::size_t k, std::span<const argument> in) const {
+  /// Outputs that have memory are written there.
+  void run_body(std::size_t k, std::span<const argument> in, std::span<argument> out) const {
     run_options plain;
     plain.cancel = options.cancel;
-    std::vector<argument> out(step.bodies[k]->ports.outputs.size());
     step.bodies[k]->run(inner[k], in, out, plain, symbols.list);
-    return out;
+  }
+  const shape& made_by(std::size_t body, std::size_t output) const {
+    return step.bodies[body]->ports.outputs[output].type;
+  }
+  /// The memory that the caller has for a result of this shape, or nothing.
+  argument memory_for(std::size_t result, const shape& s) const {
+    return result < wanted.size() && has_fixed_bytes(s) && wanted[result].get_shape().type == s.type &&
+                   wanted[result].get_shape().lens == s.lens
+               ? wanted[result]
+               : argument();
+  }
+  /// Whether values of this shape always take the same number of bytes, and some.
+  static bool has_fixed_bytes(const shape& s) {
+    return s.is_constant() && !is_object(s.type) && bits_of(s.type) >= 8 && s.elements().value() > 0;
   }
 };
 
@@ -34,9 +50,11 @@ bool one_bool(const argument& a, const char* what) {
 arguments run_branch(const caller& c, std::span<const argument> in) {
   const auto& op = *c.step.op.get_if<op::branch>();
   const auto first = static_cast<std::size_t>(op.then_inputs);
-  const std::vector<argument> out =
-      one_bool(in[0], "a condition") ? c.run_body(0, in.subspan(1, first)) : c.run_body(1, in.subspan(1 + first));
-  return arguments(std::span<const argument>(out));
+  const std::size_t body = one_bool(in[0], "a condition") ? 0 : 1;
+  arguments out(c.step.results.size());
+  for (std::size_t k = 0; k < out.size(); ++k) out[k] = c.memory_for(k, c.made_by(body, k));
+  c.run_body(body, body == 0 ? in.subspan(1, first) : in.subspan(1 + first), {out.data(), out.size()});
+  return out;
 }
 
 // Pieces of one shape as one tensor with a new first dim; of no piece only the stated extents are known, others are 0.
@@ -62,37 +80,117 @@ argument stack(const std::vector<argument>& pieces, const shape& stated, const b
   return is_object(whole.type) ? retained(whole, out.data()) : out;
 }
 
+// What a loop carries from one iteration to the next. Where its shape is fixed, two memories serve by turns, and the
+// last iteration that may come writes to the caller's.
+class carried_value {
+ public:
+  carried_value(const caller& c, std::size_t result, std::int64_t most) : made_(c.made_by(0, 1 + result)) {
+    if (!caller::has_fixed_bytes(made_)) return;
+    fixed_ = true;
+    turns_[most % 2 == 0 ? 1 : 0] = c.memory_for(result, made_);
+  }
+  argument memory(std::int64_t iteration) {
+    if (!fixed_) return {};
+    argument& turn = turns_[iteration % 2];
+    if (!turn) turn = argument(made_);
+    return turn;
+  }
+
+ private:
+  const shape& made_;
+  bool fixed_ = false;
+  argument turns_[2];
+};
+
+// What a loop collects. Where pieces have a fixed shape, they are made where they are stacked: in the caller's memory,
+// or in one that doubles when it is full.
+class collected_value {
+ public:
+  collected_value(const caller& c, std::size_t result, std::int64_t most)
+      : made_(c.made_by(0, 1 + result)), stated_(c.step.results[result]), most_(most) {
+    if (!caller::has_fixed_bytes(made_)) return;
+    bytes_ = static_cast<std::size_t>(made_.bytes().value());
+    if (result >= c.wanted.size() || c.wanted[result].get_shape().rank() != made_.rank() + 1) return;
+    given_ = c.memory_for(result, stack_of(c.wanted[result].get_shape().lens[0].raw()));
+    if (given_) room_ = given_.get_shape().lens[0].raw(), at_ = given_.data();
+  }
+  argument memory(std::int64_t iteration) {
+    if (bytes_ == 0) return {};
+    if (iteration == room_) enlarge();
+    return {made_, at_ + static_cast<std::size_t>(iteration) * bytes_};
+  }
+  void take(argument made) {
+    if (bytes_ == 0) pieces_.push_back(std::move(made));
+  }
+  argument stacked(std::int64_t iterations, const bindings& symbols) {
+    if (bytes_ == 0 || iterations == 0) return stack(pieces_, stated_, symbols);
+    return at_ == given_.data() && iterations == room_ ? given_ : argument(stack_of(iterations), own_, at_);
+  }
+
+ private:
+  shape stack_of(std::int64_t n) const {
+    shape s{made_.type, {n}};
+    for (const dimension d : made_.lens) s.lens.push_back(d);
+    return s;
+  }
+  void enlarge() {
+    constexpr std::size_t first = std::size_t{64} << 20;  // pages that nothing is written to cost nothing
+    const std::int64_t begin = std::max<std::int64_t>(8, static_cast<std::int64_t>(first / bytes_)),
+                       room = std::min(most_, std::max(begin, 2 * room_));
+    buffer larger = buffer::allocate(static_cast<std::size_t>(room) * bytes_);
+    if (room_ > 0) std::memcpy(larger.data(), at_, static_cast<std::size_t>(room_) * bytes_);
+    own_ = std::move(larger), at_ = own_.data(), room_ = room;
+  }
+
+  const shape &made_, &stated_;
+  std::int64_t most_, room_ = 0;  // pieces
+  std::size_t bytes_ = 0;         // of a piece; 0: they differ
+  argument given_;
+  buffer own_;
+  std::byte* at_ = nullptr;
+  std::vector<argument> pieces_;
+};
+
 arguments run_loop(const caller& c, std::span<const argument> in) {
   const auto& op = *c.step.op.get_if<op::loop>();
-  const auto carried = static_cast<std::size_t>(op.carried), collected = c.step.results.size() - carried;
-  const std::int64_t most = in[0].contiguous().as<std::int64_t>()[0];
+  const auto carried = static_cast<std::size_t>(op.carried), results = c.step.results.size();
+  const std::int64_t most = std::max<std::int64_t>(0, in[0].contiguous().as<std::int64_t>()[0]);
   bool goes_on = one_bool(in[1], "a loop's condition");
-  arguments state(in.subspan(2));  // carried values, then what the body reads besides
-  std::vector<std::vector<argument>> pieces(collected);
-  for (std::int64_t k = 0; k < most && goes_on; ++k) {
+  argument number(shape{dtype::i64, {}}), condition(shape{dtype::boolean, {}});
+  arguments given(in);  // the number, the condition, carried values, then what the body reads besides
+  given[0] = number, given[1] = condition;
+  std::vector<carried_value> states;
+  std::vector<collected_value> stacks;
+  for (std::size_t k = 0; k < carried; ++k) states.emplace_back(c, k, most);
+  for (std::size_t k = carried; k < results; ++k) stacks.emplace_back(c, k, most);
+  const argument answer = caller::has_fixed_bytes(c.made_by(0, 0)) ? argument(c.made_by(0, 0)) : argument();
+  arguments out(1 + results);
+  std::int64_t k = 0;
+  for (; k < most && goes_on; ++k) {
     if (c.options.cancel && c.options.cancel->load(std::memory_order_relaxed))
       raise(errc::canceled, "the run was stopped before iteration " + std::to_string(k) + " of a loop");
-    arguments given;
-    given.push_back(argument::of<std::int64_t>({}, std::span<const std::int64_t>(&k, 1)));
-    given.push_back(argument::of<bool>({}, std::span<const bool>(&goes_on, 1)));
-    for (const argument& a : state) given.push_back(a);
-    const std::vector<argument> out = c.run_body(0, given);
+    number.as<std::int64_t>()[0] = k;
+    condition.as<bool>()[0] = goes_on;
+    out[0] = answer;
+    for (std::size_t i = 0; i < carried; ++i) out[1 + i] = states[i].memory(k);
+    for (std::size_t i = carried; i < results; ++i) out[1 + i] = stacks[i - carried].memory(k);
+    c.run_body(0, given, {out.data(), out.size()});
     goes_on = one_bool(out[0], "a loop's condition");
-    for (std::size_t i = 0; i < carried; ++i) state[i] = out[1 + i];
-    for (std::size_t i = 0; i < collected; ++i) pieces[i].push_back(out[1 + carried + i]);
+    for (std::size_t i = 0; i < carried; ++i) given[2 + i] = std::move(out[1 + i]);
+    for (std::size_t i = carried; i < results; ++i) stacks[i - carried].take(std::move(out[1 + i]));
   }
-  arguments out;
-  for (std::size_t i = 0; i < carried; ++i) out.push_back(state[i]);
-  for (std::size_t i = 0; i < collected; ++i)
-    out.push_back(stack(pieces[i], c.step.results[carried + i], c.symbols.values));
-  return out;
+  arguments made;
+  for (std::size_t i = 0; i < carried; ++i) made.push_back(given[2 + i]);
+  for (collected_value& s : stacks) made.push_back(s.stacked(k, c.symbols.values));
+  return made;
 }
 
 }  // namespace
 
 small_vector<argument> run_host_step(const host_step& step, std::span<const argument> in, const known_symbols& symbols,
-                                     std::span<run_memory> inner, const run_options& options) {
-  const caller c{step, symbols, inner, options};
+                                     std::span<run_memory> inner, const run_options& options,
+                                     std::span<const argument> wanted) {
+  const caller c{step, symbols, inner, options, wanted};
   if (step.op.is<op::branch>()) return run_branch(c, in);
   if (step.op.is<op::loop>()) return run_loop(c, in);
   operation op = step.op;

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <chrono>
 
 #include "kiln/core/object.hpp"
+#include "kiln/op/dynamic/selection.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/impl/segment/segments.hpp"
 
@@ -9,14 +11,27 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
+// Whether a step makes its results anew, or hands on operands as they are.
+bool makes_own_memory(const host_step& s) {
+  return !s.bodies.empty() || s.op.is<op::compress>() || s.op.is<op::nonzero>() || s.op.is<op::unique>() ||
+         s.op.is<op::non_max_suppression>();
+}
+
 // One run; its slots are released when it ends.
 class segment_run {
  public:
-  /// `outputs`: the caller's, some of which grow in place.
+  /// `outputs`: the caller's, some of which grow in place. `wanted`: by slot, the caller's memory for what it will
+  /// hold.
   segment_run(const segmentation& cut, std::vector<run_memory>& inner, std::span<argument> outputs,
-              const run_options& options, known_symbols symbols)
-      : cut_(cut), inner_(inner), outputs_(outputs), options_(options), symbols_(std::move(symbols)) {
+              const run_options& options, known_symbols symbols, std::map<std::uint32_t, argument> wanted)
+      : cut_(cut),
+        inner_(inner),
+        outputs_(outputs),
+        options_(options),
+        symbols_(std::move(symbols)),
+        wanted_(std::move(wanted)) {
     slots_.resize(cut.slots);
+    own_.resize(cut.slots);
     for (const auto& [at, value] : cut.constants) slots_[at] = value;
   }
 
@@ -29,6 +44,13 @@ class segment_run {
     for (dimension& d : numbers) d = symbols_.values.evaluate(d);
     const shape& type = found->second.get_shape();
     return argument(literal::of_dimensions(type.lens, std::move(numbers), type.type));
+  }
+
+  /// The same for an output; what steps made is the caller's, once.
+  argument take_value(std::uint32_t k, bool& own) {
+    own = own_[k] && slots_[k].get_shape().standard();
+    own_[k] = false;
+    return value(k);
   }
 
   void run() {
@@ -53,9 +75,26 @@ class segment_run {
     return out;
   }
 
+  argument wanted(std::uint32_t slot) const {
+    const auto found = wanted_.find(slot);
+    return found == wanted_.end() ? argument() : found->second;
+  }
+
+  // Whether what is made has this shape, as far as that is known now.
+  bool will_be(const shape& made, const shape& given) const {
+    bool same = made.type == given.type && made.rank() == given.rank();
+    for (std::size_t d = 0; same && d < made.rank(); ++d)
+      same = symbols_.values.substitute(made.lens[d]) == given.lens[d];
+    return same;
+  }
+
   void run_planned(const segment& s) {
     const std::vector<argument> in = gather(s.in);
     std::vector<argument> out(s.out.size());
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      const argument given = wanted(s.out[k]);
+      if (given && will_be(s.planned->ports.outputs[k].type, given.get_shape())) out[k] = given;
+    }
     for (const auto& [own, of] : s.growing) out[own] = outputs_[of];
     run_options shifted;
     shifted.cancel = options_.cancel;
@@ -66,7 +105,7 @@ class segment_run {
     s.planned->run(take(1)[0], in, out, shifted, symbols_.list);
     step_ += s.planned->report.steps.size();
     for (const auto& [own, of] : s.growing) outputs_[of] = out[own];
-    for (std::size_t k = 0; k < out.size(); ++k) slots_[s.out[k]] = std::move(out[k]);
+    for (std::size_t k = 0; k < out.size(); ++k) slots_[s.out[k]] = std::move(out[k]), own_[s.out[k]] = true;
   }
 
   void run_step(const host_step& s) {
@@ -75,9 +114,14 @@ class segment_run {
     const auto start = options_.profile ? clock::now() : clock::time_point();
     try {
       const std::vector<argument> in = gather(s.in);
-      auto made = run_host_step(s, in, symbols_, take(s.bodies.size()), options_);
+      std::vector<argument> room;
+      for (const std::uint32_t k : s.out) room.push_back(wanted(k));
+      auto made = run_host_step(s, in, symbols_, take(s.bodies.size()), options_, room);
       for (std::size_t k = 0; k < made.size(); ++k) {
         symbols_.match(s.results[k], made[k].get_shape(), "result " + std::to_string(k));
+        own_[s.out[k]] = makes_own_memory(s) && std::none_of(in.begin(), in.end(), [&](const argument& a) {
+                           return a.data() == made[k].data();
+                         });
         slots_[s.out[k]] = std::move(made[k]);
       }
       if (s.op.table().bind) {
@@ -108,6 +152,8 @@ class segment_run {
   const run_options& options_;
   known_symbols symbols_;
   std::vector<argument> slots_;
+  std::vector<bool> own_;  // by slot: a step made it, in memory that nothing else has
+  std::map<std::uint32_t, argument> wanted_;
   std::size_t used_ = 0, step_ = 0;
 };
 
@@ -139,14 +185,33 @@ class segmented_program final : public runner {
       raise(fault::of(errc::invalid_argument, "number of outputs", ports_.outputs.size(), outputs.size()));
     for (std::size_t i = 0; i < inputs.size(); ++i) ports_.check_type(i, inputs[i].get_shape());
     ports_.check_data(inputs);
-    segment_run r(cut_, w.inner, outputs, options, symbols_of(w.outer, inputs));
+    segment_run r(cut_, w.inner, outputs, options, symbols_of(w.outer, inputs), memory_of(inputs, outputs));
     for (std::size_t i = 0; i < inputs.size(); ++i) r.put(static_cast<std::uint32_t>(i), inputs[i]);
     r.run();
-    for (std::size_t k = 0; k < outputs.size(); ++k)
-      if (!grows_[k]) hand_out(r.value(cut_.outputs[k]), k, outputs[k]);
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      if (grows_[k]) continue;
+      bool own = false;
+      const argument made = r.take_value(cut_.outputs[k], own);
+      hand_out(made, own, k, outputs[k]);
+    }
   }
 
  private:
+  // What the caller has for slots, where writing there early harms nothing that is read or written: by slot.
+  std::map<std::uint32_t, argument> memory_of(std::span<const argument> inputs,
+                                              std::span<const argument> outputs) const {
+    std::map<std::uint32_t, argument> found;
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      const memory_extent own(outputs[k]);
+      bool alone =
+          own.first && !grows_[k] && !is_object(outputs[k].get_shape().type) && outputs[k].get_shape().standard();
+      for (const argument& a : inputs) alone = alone && !own.meets(memory_extent(a));
+      for (std::size_t j = 0; alone && j < outputs.size(); ++j) alone = j == k || !own.meets(memory_extent(outputs[j]));
+      if (alone) found.emplace(cut_.outputs[k], outputs[k]);
+    }
+    return found;
+  }
+
   known_symbols symbols_of(const symbol_values& outer, std::span<const argument> inputs) const {
     known_symbols known(outer);
     for (const signature::symbol_source& s : ports_.symbols)
@@ -158,10 +223,14 @@ class segmented_program final : public runner {
   }
 
   // What a run gives is the caller's to write: never a constant's memory, an input's or another output's.
-  void hand_out(const argument& value, std::size_t k, argument& to) const {
+  void hand_out(const argument& value, bool own, std::size_t k, argument& to) const {
     const shape made(value.get_shape().type, value.get_shape().lens);
     if (is_object(made.type)) {
       to = value.owned();
+      return;
+    }
+    if (is_unset(to) && own) {
+      to = value;
       return;
     }
     if (is_unset(to)) to = argument(made);
@@ -169,6 +238,7 @@ class segmented_program final : public runner {
     if (given.type != made.type || !(given.lens == made.lens) || !given.standard())
       raise(errc::shape_mismatch, "output '" + ports_.outputs[k].name + "': expected row-major " + to_string(made) +
                                       ", found " + to_string(given));
+    if (value.data() == to.data() && value.get_shape().standard()) return;  // it was made there
     copy_tensor(tensor_of(value), tensor_of(to), &pool_);
   }
 

@@ -67,8 +67,10 @@ segmentation cut_program(compiled_program& p, const target& t, const plan_choice
 std::unique_ptr<const runner> make_segmented_program(compiled_program& p, const target& t, const plan_choices& choices,
                                                      const std::vector<output_alias>& aliases);
 
-/// Runs one host step; `inner` has memory for each of its bodies.
+/// Runs one host step; `inner` has memory for each of its bodies, `wanted` what the caller has for its results, where
+/// it has some: what bodies make of that shape is made there.
 small_vector<argument> run_host_step(const host_step& step, std::span<const argument> in, const known_symbols& symbols,
-                                     std::span<run_memory> inner, const run_options& options);
+                                     std::span<run_memory> inner, const run_options& options,
+                                     std::span<const argument> wanted);
 
 }  // namespace kiln::detail

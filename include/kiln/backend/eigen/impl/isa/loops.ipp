@@ -66,6 +66,17 @@ template <class Stored> row_run find_rotation(const level_steps& l) {
                              computed_with<op::add>, Stored>>(l);
 }
 
+// The same of 16-bit floats: halves and factors are put aside as floats, and each product and sum is rounded.
+template <block_form Form> row_run find_rotation_of(const level_steps& l) {
+  using in = loaded_as<Form>;
+  using out = stored_as<Form>;
+  using rounded = rounded_to<Form>;
+  using product = computed_with<op::mul>;
+  return find_among<row_loop<in, held, in, held, in, held, in, held, reloaded, product, rounded, held, reloaded,
+                             product, rounded, computed_with<op::sub, 1>, rounded, out, reloaded, product, rounded,
+                             held, reloaded, product, rounded, computed_with<op::add>, rounded, out>>(l);
+}
+
 // A reduction of parameters, or of values that are computed first and kept for later levels.
 template <class Fold> row_run find_folding(const level_steps& l) {
   return find_among<row_loop<loaded, Fold>, row_loop<loaded, computed_by<op::mul>, stored, Fold>,
@@ -73,14 +84,24 @@ template <class Fold> row_run find_folding(const level_steps& l) {
                     row_loop<loaded, computed<op::add>, computed<op::add>, stored, Fold>>(l);
 }
 
+// A reduction of 16-bit floats, which are put aside as floats.
+template <block_form Form> row_run find_folding_of(const level_steps& l) {
+  using in = loaded_as<Form>;
+  return find_among<
+      row_loop<in, held, reloaded, folded<op::reduce_max>>, row_loop<in, held, reloaded, folded<op::reduce_min>>,
+      row_loop<in, held, reloaded, folded<op::reduce_sum>>, row_loop<in, held, reloaded, folded<op::reduce_mean>>>(l);
+}
+
 }  // namespace
 
 row_run find_row_loop(const block_step* program, const block_advance* moves, std::size_t count) {
   const level_steps l{program, moves, count};
-  for (const auto find : {find_affine<stored>, find_affine<streamed>, find_activation<stored>,
-                          find_activation<streamed>, find_storing<stored>, find_storing<streamed>,
-                          find_rotation<stored>, find_rotation<streamed>, find_folding<folded<op::reduce_max>>,
-                          find_folding<folded<op::reduce_sum>>, find_folding<folded<op::reduce_mean>>})
+  for (const auto find :
+       {find_affine<stored>, find_affine<streamed>, find_activation<stored>, find_activation<streamed>,
+        find_storing<stored>, find_storing<streamed>, find_rotation<stored>, find_rotation<streamed>,
+        find_rotation_of<block_form::f16>, find_rotation_of<block_form::bf16>, find_folding_of<block_form::f16>,
+        find_folding_of<block_form::bf16>, find_folding<folded<op::reduce_max>>, find_folding<folded<op::reduce_sum>>,
+        find_folding<folded<op::reduce_mean>>})
     if (const row_run f = find(l)) return f;
   using centered = computed_by<op::sub>;
   return find_among<

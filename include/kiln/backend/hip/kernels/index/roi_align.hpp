@@ -35,6 +35,25 @@ KILN_FN region_place place_in_region(const region_axis& a, i64 bin, i64 k) {
   return {low, low + 1, at - static_cast<double>(low), true};
 }
 
+/// The whole pixels [first, last) of a bin along an axis whose region has these ends.
+struct pixel_range {
+  i64 first, last;
+};
+template <class R> KILN_FN i64 floor_of(R v) {
+  const R most = R(1e12);
+  v = v < most ? v : most;
+  v = v > -most ? v : -most;
+  const i64 whole = static_cast<i64>(v);
+  return static_cast<R>(whole) > v ? whole - 1 : whole;
+}
+template <class R> KILN_FN pixel_range whole_pixels(R low, R high, R scale, i64 bins, i64 bin, i64 extent) {
+  const i64 start = floor_of(low * scale + R(.5)), end = floor_of(high * scale + R(.5));
+  const R size = static_cast<R>(end - start + 1 > 1 ? end - start + 1 : 1) / static_cast<R>(bins);
+  const auto within = [&](i64 at) { return at < 0 ? 0 : at < extent ? at : extent; };
+  return {within(start + floor_of(static_cast<R>(bin) * size)),
+          within(start - floor_of(-static_cast<R>(bin + 1) * size))};
+}
+
 /// One bin of a region; op::roi_align.
 template <bool HalfPixel, bool Greatest, class T, class I>
 KILN_FN void roi_align(T* out, const T* x, const T* rois, const I* batches, const roi_sizes& n, i64 at, int* faults) {
@@ -48,6 +67,22 @@ KILN_FN void roi_align(T* out, const T* x, const T* rois, const I* batches, cons
     return !HalfPixel && all < 1 ? 1. : all;
   };
   const i64 b = checked_index(batches[roi], n.batch, faults);
+  if (n.samples < 0) {
+    using R = decltype(value_of(rois[0]));
+    const auto end = [&](int k) { return value_of(rois[roi * 4 + k]); };
+    const auto r = whole_pixels<R>(end(1), end(3), static_cast<R>(n.scale), tall, i, rows),
+               s = whole_pixels<R>(end(0), end(2), static_cast<R>(n.scale), wide, j, columns);
+    double best = 0;
+    bool any = false;
+    for (i64 row = r.first; row < r.last; ++row)
+      for (i64 column = s.first; column < s.last; ++column) {
+        const double v = static_cast<double>(value_of(x[((b * channels + c) * rows + row) * columns + column]));
+        best = any && (best != best || best > v) ? best : v;
+        any = true;
+      }
+    out[at] = stored<T>(best);
+    return;
+  }
   const region_axis down = region_of(corner(1), covered(1), tall, n.samples, rows),
                     across = region_of(corner(0), covered(0), wide, n.samples, columns);
   const T* plane = x + (b * channels + c) * rows * columns;
