@@ -36,9 +36,9 @@ struct engine::parts {
   std::shared_ptr<const language_model> model;
   engine_options options;
   std::shared_ptr<detail::prefix_cache> known;  // null where sequences have no blocks
-  const bool joined;         // sequences share runs, and have blocks
-  const std::size_t border;  // of long rope
-  std::size_t block, limit;  // tokens of a block, blocks of all
+  const bool joined;                            // sequences share runs, and have blocks
+  const std::size_t border;                     // of long rope
+  std::size_t block, limit;                     // tokens of a block, blocks of all
   workspace memory;
   std::vector<held> all;
   std::uint64_t arrivals = 0;
