@@ -60,7 +60,9 @@ timed_run once(const genai_model& m, const bench_flags& flags, const std::string
 int bench(const bench_flags& flags) {
   if (flags.prompt == 0 || flags.made < 2 || flags.runs == 0 || flags.batch == 0)
     throw usage_error("genai bench: at least one run, one sequence, one token of a prompt and two made ones");
-  const genai_model m = load_genai_model(flags);
+  genai_flags given = flags;
+  given.share_prefixes = false;  // all repetitions have one prompt
+  const genai_model m = load_genai_model(given);
   std::mt19937 random(1);
   std::uniform_int_distribution<language::token> any(0, static_cast<language::token>(m.model->vocabulary_size() - 1));
   language::tokens prompt(flags.prompt);

@@ -72,6 +72,7 @@ void add_genai_flags(CLI::App& verb, genai_flags& flags) {
 genai_model load_genai_model(const genai_flags& flags) {
   const busy_line busy("loading " + flags.folder);
   language::config c = language::read_config(flags.folder);
+  if (!flags.share_prefixes) c.share_prefixes = false;
   if (!flags.draft.empty())
     language::overlay(
         c, json({{"model", {{"draft", {{"filename", std::filesystem::absolute(flags.draft).string()}}}}}}).dump(),

@@ -19,6 +19,7 @@ struct genai_flags {
   std::vector<std::string> stop;
   std::string guidance;  ///< KIND=TEXT or KIND=@FILE
   bool forced_tokens = false, bytes_suffice = false;
+  bool share_prefixes = true;  ///< a prompt that was run before is not run again
   compile_options compile;
 };
 void add_genai_flags(CLI::App& verb, genai_flags& flags);

@@ -36,3 +36,10 @@ if(Python3_EXECUTABLE)
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.dockerfile PROPERTIES LABELS docs TIMEOUT 300)
 endif()
+
+# Kubernetes' manifests, without Kubernetes: their containers' commands serve.
+if(Python3_EXECUTABLE AND TARGET kiln::serve AND TARGET kiln_program)
+  add_test(NAME docs.kubernetes COMMAND ${Python3_EXECUTABLE} test/docs/kubernetes.py $<TARGET_FILE:kiln_program>
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(docs.kubernetes PROPERTIES LABELS docs TIMEOUT 180 SKIP_RETURN_CODE 77)
+endif()

@@ -33,7 +33,7 @@ tokens alone(const tokens& prompt, std::int64_t max_length) {
   return run_to_end(own);
 }
 std::shared_ptr<request> make_request(const tokens& prompt, std::int64_t max_length) {
-  auto r = std::make_shared<request>(scripture(), options_of(max_length));
+  auto r = std::make_shared<request>(sharing_scripture(), options_of(max_length));
   r->add_tokens(prompt);
   return r;
 }
@@ -47,7 +47,7 @@ void run_all(engine& e, std::size_t most = 2000) {
 TEST(engine, requests_end_as_a_generator_does) {
   engine_options o;
   o.max_scheduled_tokens = 24;
-  engine e(scripture(), o);
+  engine e(sharing_scripture(), o);
   const auto all = prompts(9);
   std::vector<std::shared_ptr<request>> requests;
   std::vector<tokens> streamed(all.size());
@@ -73,9 +73,9 @@ TEST(engine, requests_end_as_a_generator_does) {
 
 TEST(engine, too_few_blocks_interrupt_but_change_nothing) {
   engine_options o;
-  o.cache_bytes = 5 * scripture()->block_bytes();
+  o.cache_bytes = 5 * sharing_scripture()->block_bytes();
   o.share_prefixes = false;
-  engine e(scripture(), o);
+  engine e(sharing_scripture(), o);
   const auto all = prompts(5);
   std::vector<std::shared_ptr<request>> requests;
   for (const tokens& p : all) e.add(requests.emplace_back(make_request(p, 100)));
@@ -94,9 +94,10 @@ TEST(engine, too_few_blocks_interrupt_but_change_nothing) {
 }
 
 TEST(engine, prefixes_are_run_once) {
-  engine e(scripture());
+  engine e(sharing_scripture());
   tokens prompt = scripture_golden()[0].all;
   prompt.resize(80, 7);
+  prompt.front() = 11;  // nothing else begins so
   e.add(make_request(prompt, 100));
   run_all(e);
   const std::size_t before = e.statistics().run_tokens;
@@ -114,7 +115,7 @@ TEST(engine, prefixes_are_run_once) {
 }
 
 TEST(engine, turns_go_on_and_requests_leave) {
-  engine e(scripture());
+  engine e(sharing_scripture());
   const auto all = prompts(3);
   const auto talk = make_request(all[0], 30), gone = make_request(all[1], 200);
   e.add(talk), e.add(gone);
@@ -152,14 +153,14 @@ TEST(engine, turns_go_on_and_requests_leave) {
 // What waits for its next turn gives its blocks to those that run.
 TEST(engine, a_waiting_turn_holds_no_blocks) {
   engine_options o;
-  o.max_requests = 1, o.cache_tokens = 4 * static_cast<std::size_t>(scripture()->block_tokens());
-  engine e(scripture(), o);
+  o.max_requests = 1, o.cache_tokens = 4 * static_cast<std::size_t>(sharing_scripture()->block_tokens());
+  engine e(sharing_scripture(), o);
   tokens longer = scripture_golden()[0].all;
   longer.resize(90, 7);
   const tokens shorter = prompts(1)[0];
   const auto talk = make_request(longer, 100), other = make_request(shorter, 110);
   talk->set_rule([](std::size_t, std::span<const token> all, std::span<float> scores) {  // ends each turn at once
-    if (all.size() < 95) scores[static_cast<std::size_t>(scripture()->settings().eos_token_id[0])] = 1e9F;
+    if (all.size() < 95) scores[static_cast<std::size_t>(sharing_scripture()->settings().eos_token_id[0])] = 1e9F;
   });
   e.add(talk);
   run_all(e);
@@ -174,7 +175,7 @@ TEST(engine, a_waiting_turn_holds_no_blocks) {
 }
 
 TEST(engine, what_fails_for_one_fails_for_it_alone) {
-  engine e(scripture());
+  engine e(sharing_scripture());
   const auto all = prompts(2);
   const auto bad = make_request(all[0], 60), good = make_request(all[1], 60);
   bad->set_rule([](std::size_t, std::span<const token> sequence, std::span<float>) {
@@ -198,7 +199,7 @@ TEST(engine, requests_guess_ahead) {
   for (const bool is_tight : {false, true}) {
     engine_options o;
     if (is_tight) o.cache_tokens = 8 * 32, o.share_prefixes = false;
-    engine e(scripture(), o), plain(scripture(), o);
+    engine e(sharing_scripture(), o), plain(sharing_scripture(), o);
     std::vector<std::shared_ptr<request>> ahead, without;
     tokens prompt;
     for (int k = 0; k < 6; ++k) prompt.insert(prompt.end(), {200, 31, 77, 5});
@@ -206,8 +207,8 @@ TEST(engine, requests_guess_ahead) {
       search_options s = options_of(180);
       s.min_length = 180;                                                               // it comes to repeat itself
       s.do_sample = seed > 0, s.random_seed = seed, s.top_k = 2, s.temperature = .01f;  // scores are flat
-      ahead.push_back(std::make_shared<request>(scripture(), s, lookup(5)));
-      without.push_back(std::make_shared<request>(scripture(), s));
+      ahead.push_back(std::make_shared<request>(sharing_scripture(), s, lookup(5)));
+      without.push_back(std::make_shared<request>(sharing_scripture(), s));
       prompt.push_back(static_cast<token>(90 + seed));
       ahead.back()->add_tokens(prompt), without.back()->add_tokens(prompt);
       e.add(ahead.back()), plain.add(without.back());
@@ -225,14 +226,14 @@ TEST(engine, requests_guess_ahead) {
 }
 
 TEST(engine, what_a_guide_leaves_no_choice_for_is_not_run_alone) {
-  const tokenizer& words = scripture()->text_tokenizer();
-  const guide only = guide::regex(scripture()->text_vocabulary(), " Jerusalem and Babylon, (yea|nay)!");
+  const tokenizer& words = sharing_scripture()->text_tokenizer();
+  const guide only = guide::regex(sharing_scripture()->text_vocabulary(), " Jerusalem and Babylon, (yea|nay)!");
   std::size_t steps[2] = {};
   for (const speculative_options& ahead : {speculative_options(), lookup(3)})
     for (const bool forced : {false, true}) {
-      engine e(scripture());
+      engine e(sharing_scripture());
       const tokens prompt = words.encode("And the LORD");
-      const auto guided = std::make_shared<request>(scripture(), options_of(60), ahead),
+      const auto guided = std::make_shared<request>(sharing_scripture(), options_of(60), ahead),
                  free = make_request(prompt, 40);
       set_guidance(*guided, only, forced);
       guided->add_tokens(prompt);
@@ -250,15 +251,15 @@ TEST(engine, what_a_guide_leaves_no_choice_for_is_not_run_alone) {
 
 TEST(engine, requests_end_at_a_stop_string) {
   const golden g = scripture_golden()[0];
-  const tokenizer& words = scripture()->text_tokenizer();
+  const tokenizer& words = sharing_scripture()->text_tokenizer();
   const tokens made(g.all.begin() + static_cast<std::ptrdiff_t>(g.prompt.size()), g.all.end());
   const std::string text = words.decode(made);
   for (const speculative_options& ahead : {speculative_options(), lookup(4)})
     for (const std::size_t at : {7u, 20u, 31u}) {
       search_options o = options_of(static_cast<std::int64_t>(g.all.size()));
       o.stop_strings = {text.substr(at, 6), "no text of it"};
-      engine e(scripture());
-      const auto r = std::make_shared<request>(scripture(), o, ahead);
+      engine e(sharing_scripture());
+      const auto r = std::make_shared<request>(sharing_scripture(), o, ahead);
       r->add_tokens(g.prompt);
       e.add(r);
       run_all(e);
@@ -293,8 +294,10 @@ TEST(engine, requests_end_at_a_stop_string) {
 // Requests with adapters, and beside them those without: each as in a generator, and blocks are shared among the same.
 TEST(engine, requests_have_adapters) {
   const auto model = tiny_llama::load(tiny_llama::file());
-  adapters all(model);
-  all.load(tiny_llama::update(2, 1), "a"), all.load(tiny_llama::update(4, 9), "b");
+  const auto separate = tiny_llama::load(tiny_llama::file(), false);
+  adapters all(model), of_separate(separate);
+  for (adapters* each : {&all, &of_separate})
+    each->load(tiny_llama::update(2, 1), "a"), each->load(tiny_llama::update(4, 9), "b");
   tokens prompt;
   for (token k = 0; k < 40; ++k) prompt.push_back(1 + k * 5 % 11);
   search_options o;
@@ -316,8 +319,8 @@ TEST(engine, requests_have_adapters) {
   ASSERT_TRUE(model->joins_rows());
   EXPECT_EQ(e.statistics().shared_tokens, before + 6 * 32);
   for (std::size_t k = 0; k < requests.size(); ++k) {
-    generator own(model, o);
-    if (*names[k % 6]) own.set_active_adapter(all, names[k % 6]);
+    generator own(separate, o);
+    if (*names[k % 6]) own.set_active_adapter(of_separate, names[k % 6]);
     own.append_tokens(prompt);
     EXPECT_EQ(requests[k]->sequence(), run_to_end(own)) << k;
   }
@@ -329,11 +332,13 @@ TEST(engine, requests_have_adapters) {
   all.load(tiny_llama::update(2, 7), "a");  // another one of the name: nothing of the first is found
   add("a");
   run_all(e);
-  generator own(model, o);
-  own.set_active_adapter(all, "a");
+  of_separate.unload("a");
+  of_separate.load(tiny_llama::update(2, 7), "a");
+  generator own(separate, o);
+  own.set_active_adapter(of_separate, "a");
   own.append_tokens(prompt);
   EXPECT_EQ(requests[0]->sequence(), run_to_end(own));
-  EXPECT_THAT(message_of([&] { request(scripture(), options_of(9)).set_active_adapter(all, "a"); }),
+  EXPECT_THAT(message_of([&] { request(sharing_scripture(), options_of(9)).set_active_adapter(all, "a"); }),
               HasSubstr("another model"));
 }
 
@@ -342,7 +347,7 @@ TEST(engine, is_as_the_configuration_says) {
   EXPECT_EQ(engine_options_of(c).max_requests, engine_options().max_requests);
   overlay(c, R"({"engine": {"static_batching": {"max_batch_size": 2}}})");
   EXPECT_FALSE(engine_options_of(c).joins_late);
-  engine e(scripture(), engine_options_of(c));
+  engine e(sharing_scripture(), engine_options_of(c));
   const auto all = prompts(3);
   std::vector<std::shared_ptr<request>> requests;
   for (std::size_t k = 0; k < 3; ++k)
@@ -365,27 +370,27 @@ TEST(engine, is_as_the_configuration_says) {
   EXPECT_EQ(o.max_scheduled_tokens, 64u);
   EXPECT_EQ(o.cache_tokens, 160u);
   EXPECT_TRUE(o.joins_late);
-  EXPECT_THAT(message_of([&] { engine(scripture(), o).add(make_request({5}, 200)); }),
+  EXPECT_THAT(message_of([&] { engine(sharing_scripture(), o).add(make_request({5}, 200)); }),
               HasSubstr("and the engine has 5"));
 }
 
 TEST(engine, says_what_is_wrong) {
   search_options o = options_of(40);
   o.num_beams = 2;
-  EXPECT_THAT(message_of([&] { request(scripture(), o); }), HasSubstr("expected num_beams 1, found 2"));
+  EXPECT_THAT(message_of([&] { request(sharing_scripture(), o); }), HasSubstr("expected num_beams 1, found 2"));
   o.num_beams = 1, o.batch_size = 3;
-  EXPECT_THAT(message_of([&] { request(scripture(), o); }), HasSubstr("expected batch_size 1, found 3"));
+  EXPECT_THAT(message_of([&] { request(sharing_scripture(), o); }), HasSubstr("expected batch_size 1, found 3"));
   const auto r = make_request({5, 6}, 40);
   EXPECT_THAT(message_of([&] { r->add_tokens(tokens{4000}); }), HasSubstr("token 4000"));
   EXPECT_THAT(message_of([&] { r->take_unseen(); }), HasSubstr("no token"));
-  engine e(scripture());
+  engine e(sharing_scripture());
   e.add(r);
   EXPECT_THAT(message_of([&] { e.add(r); }), HasSubstr("added before"));
-  engine other(scripture());
+  engine other(sharing_scripture());
   EXPECT_THAT(message_of([&] { other.add(r); }), HasSubstr("another engine's"));
   e.step();
   EXPECT_THAT(message_of([&] { r->add_tokens(tokens{4}); }), HasSubstr("turn is complete"));
-  EXPECT_THAT(message_of([&] { engine(scripture(), {.max_requests = 0}); }), HasSubstr("at least 1"));
+  EXPECT_THAT(message_of([&] { engine(sharing_scripture(), {.max_requests = 0}); }), HasSubstr("at least 1"));
 }
 
 }  // namespace

@@ -9,13 +9,21 @@ namespace kiln::language::testing {
 
 inline const std::filesystem::path scripture_folder = KILN_SOURCE_DIR "/examples/models/scripture";
 
-/// The trained model of the examples, compiled once.
+inline std::shared_ptr<const language_model> load_scripture(bool share_prefixes) {
+  config c = read_config(scripture_folder);
+  c.share_prefixes = share_prefixes;
+  compile_options o;
+  o.threads = 2;
+  return language_model::load(c, eigen_target(), o);
+}
+/// The trained model of the examples, compiled once. Its sequences share nothing, so that each runs all of its tokens.
 inline std::shared_ptr<const language_model> scripture() {
-  static const auto model = [] {
-    compile_options o;
-    o.threads = 2;
-    return language_model::load(read_config(scripture_folder), eigen_target(), o);
-  }();
+  static const auto model = load_scripture(false);
+  return model;
+}
+/// The same, whose sequences share blocks.
+inline std::shared_ptr<const language_model> sharing_scripture() {
+  static const auto model = load_scripture(true);
   return model;
 }
 

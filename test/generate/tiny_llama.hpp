@@ -146,10 +146,12 @@ inline config settings(const std::string& file) {
   c.model_data["model.onnx"] = {bytes.begin(), bytes.end()};
   return c;
 }
-inline std::shared_ptr<const language_model> load(const std::string& file) {
+inline std::shared_ptr<const language_model> load(const std::string& file, bool share_prefixes = true) {
+  config c = settings(file);
+  c.share_prefixes = share_prefixes;
   compile_options o;
   o.threads = 1;
-  return language_model::load(settings(file), eigen_target(), o);
+  return language_model::load(c, eigen_target(), o);
 }
 
 }  // namespace tiny_llama

@@ -75,6 +75,9 @@ struct config {
   /// How keys and values are kept: f32, f16, bf16, i8, f8e4m3fn or f8e5m2 ("f32", …, "int8", "fp8"); unset: as in the
   /// model, numbers below 16 bits as f32. Without effect where sequences are run one by one.
   std::optional<dtype> kv_cache_type;
+  /// Whether generators and engines of the model keep full blocks of keys and values, and let sequences that begin
+  /// alike share them.
+  bool share_prefixes = true;
   std::optional<decoder_config> draft;  ///< a smaller model that guesses tokens ahead
   search_options search;
   speculative_options speculative;

@@ -63,16 +63,18 @@ class request {
 /// What an engine did.
 struct engine_statistics {
   std::size_t running = 0, waiting = 0;
-  std::size_t blocks = 0, known_blocks = 0;  ///< that sequences or the prefix index have; that the index has
+  /// That sequences or the prefix index have, and that the index has; without a limit of caches, those of all of the
+  /// model's generators and engines.
+  std::size_t blocks = 0, known_blocks = 0;
   std::size_t steps = 0, interruptions = 0;
   std::size_t run_tokens = 0, shared_tokens = 0;  ///< run by the model; taken from blocks of others
 };
 
 /// Runs any number of requests together, a token of each in every step (with guesses, which budget and blocks that are
 /// left serve, several), beside pieces of new prompts: continuous batching (Yu et al. 2022, "Orca"). Those of the same
-/// adapters share a run, and begin alike with the same blocks. Requests come and go between steps. Where blocks run
-/// out, the least request is interrupted and computes its tokens again later. One thread at a time; results do not
-/// depend on what else runs, but for the rounding of sums.
+/// adapters share a run, and begin alike with the same blocks; without a limit of caches, with those of generators too.
+/// Requests come and go between steps. Where blocks run out, the least request is interrupted and computes its tokens
+/// again later. One thread at a time; results do not depend on what else runs, but for the rounding of sums.
 class engine {
  public:
   /// A model that does not join rows runs one request after the other within a step. A limit of caches for it is an

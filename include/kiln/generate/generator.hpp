@@ -81,7 +81,10 @@ class generator {
   const language_model& model() const;
   /// What speculative decoding did; all 0 without it.
   speculative_stats speculation() const;
-  /// Bytes of all caches' memory.
+  /// Tokens whose keys and values were there already, made by sequences of the model that began alike and had the same
+  /// adapters, so that they did not run.
+  std::size_t shared_tokens() const;
+  /// Bytes of all caches' memory, that of shared blocks included.
   std::size_t cache_bytes() const;
 
  private:

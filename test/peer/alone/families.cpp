@@ -60,7 +60,9 @@ void run(const std::string& folder) {
   for (const auto& r : json["rows"]) rows.push_back({r["prompt"], r["tokens"], r["logits"]});
   kiln::compile_options options;
   options.threads = 1;
-  const auto model = language_model::load(read_config(folder), kiln::eigen_target(), options);
+  config c = read_config(folder);
+  c.share_prefixes = false;  // every sequence runs all of its tokens
+  const auto model = language_model::load(c, kiln::eigen_target(), options);
   search_options search = model->settings().search;
   for (const expected_row& row : rows) {
     search.max_length = static_cast<std::int64_t>(row.all.size());

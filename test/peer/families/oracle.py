@@ -26,7 +26,7 @@ class Session:
     """A model on the CPU. Runs take and give numpy arrays by name."""
     table = env = None
 
-    def __init__(self, path, model):
+    def __init__(self, path, model, threads=1):
         if Session.table is None:
             base = ctypes.CDLL(path).OrtGetApiBase
             base.restype = pointer
@@ -34,7 +34,7 @@ class Session:
             Session.table = ctypes.cast(get(24), ctypes.POINTER(pointer))
             Session.env = self.get(CREATE_ENV, ctypes.c_int(3), b"families")
         options = self.get(CREATE_OPTIONS)
-        self.call(THREADS, options, ctypes.c_int(1))
+        self.call(THREADS, options, ctypes.c_int(threads))
         self.call(LEVEL, options, ctypes.c_int(99))
         self.memory = self.get(MEMORY, ctypes.c_int(1), ctypes.c_int(0))
         self.session = self.get(CREATE_SESSION, Session.env, model.encode(), options)
@@ -79,23 +79,40 @@ class Session:
         bytes_ = ctypes.string_at(self.get(DATA, value).value, count * t.itemsize)
         return np.frombuffer(bytes_, t).reshape(lens).copy()
 
+    def prepared(self, given, shared=()):
+        """A run whose inputs are there; `shared` outputs are written into the input arrays of (output, input)."""
+        return Run(self, given, shared)
+
     def run(self, given, shared=()):
-        """Outputs by name. `shared` outputs are written into the input arrays of (output, input)."""
-        arrays = {n: np.ascontiguousarray(given[n]) for n in self.inputs}
-        values = {n: self.value(a) for n, a in arrays.items()}
-        of = dict(shared)
+        """Outputs by name."""
+        run = self.prepared(given, shared)
+        run.go()
+        return run.results()
+
+
+class Run:
+    def __init__(self, session, given, shared):
+        self.session, self.shared = session, dict(shared)
+        self.arrays = {n: np.ascontiguousarray(given[n]) for n in session.inputs}
+        self.values = {n: session.value(a) for n, a in self.arrays.items()}
         strings = lambda names: (ctypes.c_char_p * len(names))(*[n.encode() for n in names])
-        ins = (pointer * len(self.inputs))(*[values[n].value for n in self.inputs])
-        outs = (pointer * len(self.outputs))(*[values[of[n]].value if n in of else None for n in self.outputs])
-        in_names, out_names = strings(self.inputs), strings(self.outputs)
+        self.names = strings(session.inputs), strings(session.outputs)
+        self.ins = (pointer * len(session.inputs))(*[self.values[n].value for n in session.inputs])
+        self.outs = (pointer * len(session.outputs))(
+            *[self.values[self.shared[n]].value if n in self.shared else None for n in session.outputs])
+
+    def go(self):
         cast = lambda a: ctypes.cast(a, pointer)
-        self.call(RUN, self.session, None, cast(in_names), cast(ins), size(len(ins)), cast(out_names), size(len(outs)),
-                  cast(outs))
+        self.session.call(RUN, self.session.session, None, cast(self.names[0]), cast(self.ins), size(len(self.ins)),
+                          cast(self.names[1]), size(len(self.outs)), cast(self.outs))
+
+    def results(self):
+        """Outputs by name; once."""
         made = {}
-        for n, v in zip(self.outputs, outs):
-            made[n] = arrays[of[n]] if n in of else self.array(pointer(v))
-            if n not in of:
-                self.call(RELEASE_VALUE, pointer(v), result=None)
-        for v in values.values():
-            self.call(RELEASE_VALUE, v, result=None)
+        for n, v in zip(self.session.outputs, self.outs):
+            made[n] = self.arrays[self.shared[n]] if n in self.shared else self.session.array(pointer(v))
+            if n not in self.shared:
+                self.session.call(RELEASE_VALUE, pointer(v), result=None)
+        for v in self.values.values():
+            self.session.call(RELEASE_VALUE, v, result=None)
         return made

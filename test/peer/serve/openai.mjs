@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { Server, chatty, genaiRun, raw } from './server.mjs';
+import { Server, chatty, embedding, genaiRun, raw } from './server.mjs';
 
 const [program, scripture, modules] = process.argv.slice(2);
 if (!existsSync(join(modules, 'openai'))) {
@@ -11,8 +11,8 @@ if (!existsSync(join(modules, 'openai'))) {
   process.exit(77);
 }
 const OpenAI = createRequire(join(modules, 'x.js'))('openai').default;
-const chat = chatty(scripture);
-const server = new Server(program, [scripture, chat.folder, '--api-key', 'k1', '--threads', '2', '--max-body', '65536',
+const chat = chatty(scripture), vectors = embedding(scripture);
+const server = new Server(program, [scripture, chat.folder, vectors.folder, '--api-key', 'k1', '--threads', '2', '--max-body', '65536',
                                     '--read-timeout', '2']);
 const url = await server.url;
 const client = new OpenAI({ baseURL: url + '/v1', apiKey: 'k1', maxRetries: 0 });
@@ -33,7 +33,7 @@ async function test(name, f) {
 await test('models', async () => {
   const names = [];
   for await (const m of client.models.list()) names.push(m.id);
-  assert.deepEqual(names, ['chatty', 'scripture']);
+  assert.deepEqual(names, ['chatty', 'scripture', 'vectors']);
   assert.equal((await client.models.retrieve('scripture')).object, 'model');
 });
 
@@ -85,6 +85,27 @@ await test('schemas and tools', async () => {
   assert.equal(typeof JSON.parse(call.function.arguments).ok, 'boolean');
 });
 
+await test('embeddings', async () => {
+  const input = ['In the beginning', 'And it came to pass', 'In the beginning'];
+  const made = await client.embeddings.create({ model: 'vectors', input });  // the client asks for base64
+  const plain = await client.embeddings.create({ model: 'vectors', input, encoding_format: 'float' });
+  assert.deepEqual(made.data.map((d) => [...d.embedding]), plain.data.map((d) => d.embedding.map(Math.fround)));
+  assert.deepEqual(made.data.map((d) => d.index), [0, 1, 2]);
+  const [a, b, c] = plain.data.map((d) => d.embedding);
+  const dot = (x, y) => x.reduce((sum, v, k) => sum + v * y[k], 0);
+  assert.equal(a.length, 64);
+  assert.ok(Math.abs(dot(a, a) - 1) < 1e-5 && dot(a, b) < 0.999);
+  assert.deepEqual(a, c);
+  const few = (await client.embeddings.create({ model: 'vectors', input: input[0], dimensions: 16, encoding_format: 'float' })).data[0].embedding;
+  assert.equal(few.length, 16);
+  const part = a.slice(0, 16), long = Math.sqrt(dot(part, part));
+  few.forEach((v, k) => assert.ok(Math.abs(v - part[k] / long) < 1e-5));
+  const many = await Promise.all(Array.from({ length: 16 }, () => client.embeddings.create({ model: 'vectors', input, encoding_format: 'float' })));
+  for (const m of many) assert.deepEqual(m.data[0].embedding, a);
+  await assert.rejects(client.embeddings.create({ model: 'scripture', input }), OpenAI.BadRequestError);
+  await assert.rejects(client.embeddings.create({ model: 'vectors', input: 'and '.repeat(40) }), (e) => e.code === 'context_length_exceeded');
+});
+
 await test('errors are the classes of the client', async () => {
   await assert.rejects(client.completions.create({ ...text, model: 'none' }), OpenAI.NotFoundError);
   await assert.rejects(client.completions.create({ ...text, temperature: 9 }),
@@ -120,6 +141,19 @@ await test('hostile requests are refused and the next one is served', async () =
   assert.match(await raw(url, head + 'Content-Length: 2\r\nConnection: close\r\n\r\n\xff{'), /^HTTP\/1.1 400 .*invalid_json/s);
   assert.match(await raw(url, 'GET /' + 'a'.repeat(20000) + ' HTTP/1.1\r\n\r\n'), /^HTTP\/1.1 4(00|14) /);
   assert.match(await raw(url, head + 'Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n'), /^HTTP\/1.1 400 /);
+  // curl says of JSON that it is a form
+  for (const type of ['application/x-www-form-urlencoded', 'multipart/form-data; boundary=x']) {
+    const form = await fetch(url + '/v1/completions', { method: 'POST', body: JSON.stringify(text) + ' '.repeat(30000),
+                                                        headers: { 'Content-Type': type, Authorization: 'Bearer k1' } });
+    assert.equal((await form.json()).choices?.[0].text, expected);
+  }
+  // what a GET carries is no further request
+  for (const body of ['Content-Length: 38\r\n\r\n', 'Transfer-Encoding: chunked\r\n\r\n']) {
+    const two = await raw(url, 'GET /health HTTP/1.1\r\nHost: x\r\n' + body + 'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n');
+    assert.match(two, /^HTTP\/1.1 200 /);
+    assert.equal(two.match(/HTTP\/1.1 /g).length, 1, two.slice(0, 600));
+  }
+  assert.equal((await raw(url, 'GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\nGET /ready HTTP/1.1\r\nConnection: close\r\n\r\n')).match(/HTTP\/1.1 200/g).length, 2);
   // a body is not waited for where the key is none
   assert.match(await raw(url, 'POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n'), /^HTTP\/1.1 401 /);
   // pieces without end, a head without end, and a body that does not come: the connection is closed
@@ -168,5 +202,5 @@ await test('a hangup loads the models again; a termination lets streams end', as
   assert.equal(await server.ended, 0);
 });
 server.process.kill('SIGKILL');
-chat.remove();
+chat.remove(), vectors.remove();
 console.log(`${passed} passed`);

@@ -182,6 +182,11 @@ void read_model(object& o, config& to, author by) {
   read_file_name(o, "tokenizer_dir", to.tokenizer_dir);
   o.part("decoder", [&](object& d) { read_decoder(d, to.decoder, author::folder); });
   read_cache_type(o, to.kv_cache_type);
+  if (const json* j = o.take("share_prefixes")) {
+    if (!j->is_boolean())
+      refuse(o.where("share_prefixes"), std::string("expected true or false, found ") + kind_of(*j));
+    to.share_prefixes = j->get<bool>();
+  }
   o.part("draft", [&](object& d) {
     if (!to.draft) to.draft.emplace();
     read_decoder(d, *to.draft, by);

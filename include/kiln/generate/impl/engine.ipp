@@ -7,7 +7,6 @@
 #include "kiln/core/stopwatch.hpp"
 #include "kiln/generate/impl/engine_request.hpp"
 #include "kiln/generate/impl/long_rope.hpp"
-#include "kiln/generate/impl/prefix_index.hpp"
 
 namespace kiln::language {
 
@@ -36,11 +35,10 @@ engine_options engine_options_of(const config& c) {
 struct engine::parts {
   std::shared_ptr<const language_model> model;
   engine_options options;
-  detail::page_pool pool;
-  detail::prefix_index known;
-  const bool joined;         // sequences share runs, and have blocks
-  const std::size_t border;  // of long rope
-  std::size_t block, limit;  // tokens of a block, blocks of all
+  std::shared_ptr<detail::prefix_cache> known;  // null where sequences have no blocks
+  const bool joined;                            // sequences share runs, and have blocks
+  const std::size_t border;                     // of long rope
+  std::size_t block, limit;                     // tokens of a block, blocks of all
   workspace memory;
   std::vector<held> all;
   std::uint64_t arrivals = 0;
@@ -57,18 +55,19 @@ struct engine::parts {
   std::size_t budget = 0, reserved = 0;
   std::vector<row_run> runs;
   std::vector<float> scores;
-  std::vector<std::pair<std::uint64_t, std::vector<std::weak_ptr<const adapters::values>>>> roots;
-  std::uint64_t root_count = 0;
 
   parts(std::shared_ptr<const language_model> m, engine_options o)
       : model(std::move(m)),
         options(o),
-        pool(model->block_bytes()),
-        known(std::max<std::int64_t>(1, model->block_tokens())),
         joined(model->joins_rows()),
         border(joined ? 0 : detail::long_rope_border(model->settings().type)),
         block(static_cast<std::size_t>(std::max<std::int64_t>(1, model->block_tokens()))),
         limit(std::numeric_limits<std::size_t>::max() / 2) {
+    options.share_prefixes = joined && o.share_prefixes && model->settings().share_prefixes;
+    if (joined && is_bounded())  // counts what it has
+      known = std::make_shared<detail::prefix_cache>(detail::page_pool(model->block_bytes()), model->block_tokens());
+    else if (joined)
+      known = detail::state_access::cache_of(*model);
     if (joined && o.cache_bytes != 0) limit = std::max<std::size_t>(1, o.cache_bytes / model->block_bytes());
     if (joined && o.cache_tokens != 0) limit = std::min(limit, std::max<std::size_t>(1, o.cache_tokens / block));
   }
@@ -83,9 +82,7 @@ struct engine::parts {
   std::size_t blocks_of(const held& r, std::size_t more) const {
     if (!joined) return 0;
     const auto& m = memory_of(r);
-    const auto length = static_cast<std::size_t>(m.length);
-    const bool copies = length % block != 0 && m.pages[length / block].use_count() > 1;
-    return blocks_for(length + more) - m.pages.size() + (copies ? 1 : 0);
+    return blocks_for(static_cast<std::size_t>(m.length) + more) - m.pages.size() + (m.copies_page() ? 1 : 0);
   }
   // Greater priorities first, then who came first.
   static bool before(const held& a, const held& b) {
@@ -103,17 +100,18 @@ struct engine::parts {
     return std::any_of(plan.begin(), plan.end(), [&](const part& p) { return p.who == r; });
   }
   std::size_t available() const {
-    const std::size_t used = pool.used() + reserved;
+    if (!is_bounded()) return limit;
+    const std::size_t used = known->pool().used() + reserved;
     return used < limit ? limit - used : 0;
   }
   // Whether so many blocks are there, after giving up what nobody needs now.
   bool find_blocks(std::size_t count, const held& by) {
     if (count <= available()) return true;
-    known.release(count - available());
+    known->release(count - available());
     for (std::size_t k = all.size(); k-- > 0 && count > available();)
       if (!of(all[k]).is_running && all[k] != by && !memory_of(all[k]).pages.empty()) {
         of(all[k]).state.truncate(0);  // of an earlier turn, complete or waiting for the next
-        known.release(count - available());
+        known->release(count - available());
       }
     return count <= available();
   }
@@ -127,22 +125,6 @@ struct engine::parts {
     budget -= std::min(budget, tokens);
     plan.push_back({r, tokens, is_new, {}, {}, 0});
   }
-  // What adapters a request has, as the prefix index counts them: those that are gone are not met again.
-  std::uint64_t root_of(const held& r) {
-    using weak = std::vector<std::weak_ptr<const adapters::values>>;
-    const auto& active = of(r).active;
-    if (active.empty()) return 0;
-    const auto is_same = [&](const std::pair<std::uint64_t, weak>& known) {
-      return std::equal(active.begin(), active.end(), known.second.begin(), known.second.end(),
-                        [](const auto& a, const auto& b) { return !a.owner_before(b) && !b.owner_before(a); });
-    };
-    std::erase_if(roots, [](const auto& known) { return known.second.front().expired(); });
-    const auto at = std::find_if(roots.begin(), roots.end(), is_same);
-    if (at != roots.end()) return detail::prefix_index::root(at->first);
-    roots.emplace_back(++root_count, weak(active.begin(), active.end()));
-    return detail::prefix_index::root(root_count);
-  }
-
   // A token of each request whose prompt has run; the least ones give way where blocks run out.
   void plan_steps(const std::vector<held>& running) {
     for (std::size_t k = 0; k < running.size(); ++k) {
@@ -211,13 +193,7 @@ struct engine::parts {
   // What is known of its beginning; the last token runs in any case.
   void begin(const held& r) {
     mind_border(r);
-    auto& m = memory_of(r);
-    if (!joined || !options.share_prefixes || m.length > 0) return;
-    const tokens& t = of(r).all;
-    m.pages = known.find(t, (t.size() - 1) / block, root_of(r));
-    m.blocks.clear();
-    for (const detail::page& p : m.pages) m.blocks.push_back(p.get());
-    m.length = static_cast<std::int64_t>(m.pages.size() * block);
+    if (options.share_prefixes && memory_of(r).length == 0) memory_of(r).begin(of(r).all, of(r).active);
   }
 
   // The tokens of a part, and how many of them are scored.
@@ -284,9 +260,8 @@ struct engine::parts {
         if (own.is_complete) own.is_running = false;
         out.push_back(p.who);
       }
-      const auto length = static_cast<std::size_t>(own.state.length());
-      if (joined && options.share_prefixes && length / block != static_cast<std::size_t>(p.before) / block)
-        known.add(std::span<const token>(own.all).first(length), memory_of(p.who).pages, root_of(p.who));
+      if (options.share_prefixes)
+        memory_of(p.who).share(std::span<const token>(own.all).first(run_of(p.who)), own.active);
     }
     return out;
   }
@@ -304,6 +279,7 @@ engine::engine(std::shared_ptr<const language_model> model, engine_options optio
 engine::engine(std::shared_ptr<const language_model> model) : engine(model, engine_options_of(model->settings())) {}
 engine::~engine() {
   for (const held& r : parts_->all) parts::of(r).owner = nullptr, parts::of(r).state = {};
+  if (parts_->known) parts_->known->trim();
 }
 
 void engine::add(std::shared_ptr<request> r) {
@@ -315,7 +291,7 @@ void engine::add(std::shared_ptr<request> r) {
   if (p.joined && most > p.limit)
     refuse("max_length " + std::to_string(own.options.max_length) + " needs " + std::to_string(most) +
            " blocks of caches, and the engine has " + std::to_string(p.limit));
-  own.state = p.joined ? detail::state_access::make(*p.model, p.pool) : p.model->new_state();
+  own.state = p.joined ? detail::state_access::make(*p.model, p.known) : p.model->new_state();
   own.owner = this;
   own.arrival = ++p.arrivals;
   own.is_running = false;
@@ -355,10 +331,7 @@ std::vector<std::shared_ptr<request>> engine::step() {
   auto out = p.advance(ms);
   p.plan.clear();
   // without a limit what nobody has any more is kept in proportion to what is in use
-  constexpr std::size_t kept = 64;
-  if (const std::size_t unused = p.known.unused(), used = p.pool.used() - unused;
-      !p.is_bounded() && unused > kept + used)
-    p.known.release(unused - kept - used);
+  if (p.known && !p.is_bounded()) p.known->trim();
   return out;
 }
 
@@ -366,8 +339,9 @@ engine_statistics engine::statistics() const {
   engine_statistics s = parts_->counts;
   for (const held& r : parts_->all)
     if (!parts::of(r).is_complete) ++(parts::of(r).is_running ? s.running : s.waiting);
-  s.blocks = parts_->pool.used();
-  s.known_blocks = parts_->known.size();
+  if (!parts_->known) return s;
+  s.blocks = parts_->known->pool().used();
+  s.known_blocks = parts_->known->size();
   return s;
 }
 const language_model& engine::model() const { return *parts_->model; }

@@ -97,7 +97,7 @@ void generator::rewind_to(std::size_t length) {
     if (r.stop) r.stop->rewind(r.seen);
   }
   p.best.clear();
-  if (length == 0) p.restart_beams();
+  if (length == 0) p.restart_beams(), p.mixed = false;
   p.scored = false;
   p.next.clear();
 }
@@ -135,6 +135,7 @@ const language_model& generator::model() const { return *parts_->model; }
 speculative_stats generator::speculation() const {
   return parts_->ahead ? parts_->ahead->stats() : speculative_stats();
 }
+std::size_t generator::shared_tokens() const { return parts_->shared; }
 std::size_t generator::cache_bytes() const {
   std::vector<const sequence_state*> all;
   for (const parts::row& r : parts_->rows) all.push_back(&r.state);

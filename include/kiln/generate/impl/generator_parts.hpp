@@ -7,6 +7,7 @@
 #include "kiln/generate/generator.hpp"
 #include "kiln/generate/impl/beam_search.hpp"
 #include "kiln/generate/impl/long_rope.hpp"
+#include "kiln/generate/impl/sequence_memory.hpp"
 #include "kiln/generate/impl/speculation.hpp"
 #include "kiln/generate/impl/stop_row.hpp"
 #include "kiln/generate/impl/take_beams.hpp"
@@ -49,6 +50,8 @@ struct generator::parts {
   std::vector<std::shared_ptr<const adapters::values>> active;
   std::shared_ptr<const adapters::values> own;  // the caller's
   adapters::values parameters;                  // of the active adapters, then the caller's
+  bool mixed = false;                           // some of the tokens ran with other values
+  std::size_t shared = 0;                       // tokens taken from other sequences
   std::optional<detail::speculation> ahead;
 
   parts(std::shared_ptr<const language_model> m, search_options o, const speculative_options& guess)
@@ -67,6 +70,32 @@ struct generator::parts {
     restart_beams();
     if (detail::speculation::is_asked(*model, guess, static_cast<std::int64_t>(rows.size())))
       ahead.emplace(*model, guess);
+  }
+  static auto& memory_of(row& r) { return detail::state_access::of(r.state); }
+  ~parts() {
+    if (!model->joins_rows()) return;
+    const auto from = memory_of(rows[0]).from;
+    rows.clear();
+    from->trim();
+  }
+  parts(const parts&) = delete;
+  parts& operator=(const parts&) = delete;
+
+  bool shares() const { return model->joins_rows() && model->settings().share_prefixes && !mixed; }
+  std::vector<std::shared_ptr<const adapters::values>> all_active() const {
+    auto all = active;
+    if (own) all.push_back(own);
+    return all;
+  }
+  // Takes what is known of a row's beginning.
+  void begin(row& r) {
+    if (shares() && r.state.length() == 0) shared += memory_of(r).begin(r.real, all_active());
+  }
+  // Lets others take what has run of a row, but for guesses.
+  void share(row& r) const {
+    if (!shares()) return;
+    const auto run = std::min(static_cast<std::size_t>(r.state.length()), r.real.size());
+    memory_of(r).share(std::span<const token>(r.real).first(run), all_active());
   }
   void restart_beams() {
     beams.clear();
@@ -112,6 +141,7 @@ struct generator::parts {
     adapters::values values = together.empty() ? adapters::values() : merged(*model, together);
     settle();
     parameters = std::move(values), active = std::move(all), own = std::move(last);
+    mixed = std::any_of(rows.begin(), rows.end(), [](const row& r) { return r.state.length() > 0; });
   }
   // The part of a row that runs next; with scores where it is the last one.
   row_run next_part(row& r) const {
@@ -162,6 +192,8 @@ struct generator::parts {
       feed(open);
     else if (!open.empty())
       feed_ahead();
+    if (beams.empty())  // beams come and go
+      for (const std::size_t k : open) share(rows[k]);
     scored = true;
   }
   void append(std::span<const tokens> lists) {
@@ -218,8 +250,10 @@ struct generator::parts {
     scores.resize(rows.size() * vocabulary());
     std::vector<std::size_t> firsts;
     for (std::size_t b = 0; b < batch(); ++b) firsts.push_back(b * width());
+    for (const std::size_t first : firsts) begin(rows[first]);
     feed(firsts);
     for (const std::size_t first : firsts) {
+      share(rows[first]);
       for (std::size_t k = first + 1; k < first + width(); ++k) {
         rows[k].state = rows[first].state.clone();
         std::copy_n(scores_of(first).begin(), vocabulary(), scores_of(k).begin());

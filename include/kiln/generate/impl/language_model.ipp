@@ -114,13 +114,13 @@ const argument& language_model::default_of(std::size_t parameter) const { return
 const executable& language_model::program() const { return plan_->exe; }
 bool language_model::joins_rows() const { return plan_->pages.has_value(); }
 std::int64_t language_model::block_tokens() const { return plan_->pages ? plan_->pages->block : 0; }
-std::size_t language_model::block_bytes() const { return plan_->pages ? plan_->pages->pool.page_bytes() : 0; }
+std::size_t language_model::block_bytes() const { return plan_->pages ? plan_->pages->memory->pool().page_bytes() : 0; }
 
 sequence_state language_model::new_state() const {
   sequence_state s;
   s.memory_ = std::make_unique<sequence_state::memory>();
   s.memory_->plan = plan_.get();
-  if (plan_->pages) s.memory_->pool = plan_->pages->pool;
+  if (plan_->pages) s.memory_->from = plan_->pages->memory;
   s.memory_->caches.resize(plan_->caches.size());
   s.memory_->reset();
   return s;

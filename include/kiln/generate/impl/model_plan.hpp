@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kiln/generate/impl/join_rows.hpp"
-#include "kiln/generate/impl/page_pool.hpp"
+#include "kiln/generate/impl/prefix_cache.hpp"
 #include "kiln/generate/language_model.hpp"
 #include "kiln/op/nn/paged_batch.hpp"
 
@@ -43,7 +43,7 @@ struct page_plan {
   std::vector<op::paged_layer> layers;
   std::int64_t block = 32;
   dtype stored = dtype::f32;
-  page_pool pool{0};
+  std::shared_ptr<prefix_cache> memory;  ///< of sequences whose owners set no limit
 };
 /// `stored`: unset, as the model has them.
 page_plan plan_pages(const std::vector<joined_layer>& layers, std::optional<dtype> stored);

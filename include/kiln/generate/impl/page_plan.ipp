@@ -31,7 +31,7 @@ page_plan plan_pages(const std::vector<joined_layer>& layers, std::optional<dtyp
     }
     plan.layers.push_back(at);
   }
-  plan.pool = page_pool(static_cast<std::size_t>(bytes));
+  plan.memory = std::make_shared<prefix_cache>(page_pool(static_cast<std::size_t>(bytes)), plan.block);
   return plan;
 }
 

@@ -24,7 +24,7 @@ std::int64_t blocks_for(std::int64_t tokens, std::int64_t block) { return (token
 
 void sequence_state::memory::reset() {
   length = 0;
-  pages.clear(), blocks.clear();
+  pages.clear(), blocks.clear(), shared = 0;
   for (std::size_t k = 0; k < caches.size(); ++k) {
     caches[k] = argument(plan->caches[k].empty);
     if (!plan->caches[k].axis)
@@ -38,18 +38,43 @@ void sequence_state::memory::grow_pages(std::int64_t wanted) {
   const std::int64_t block = plan->pages->block;
   // a block that is filled further has to be this sequence's own
   if (length % block != 0) {
-    detail::page& last = pages[static_cast<std::size_t>(length / block)];
-    if (last.use_count() > 1) {
-      detail::page own = pool.take();
-      std::memcpy(own.get(), last.get(), pool.page_bytes());
-      last = std::move(own);
-      blocks[static_cast<std::size_t>(length / block)] = last.get();
+    const auto at = static_cast<std::size_t>(length / block);
+    if (copies_page()) {
+      detail::page own = from->pool().take();
+      std::memcpy(own.get(), pages[at].get(), from->pool().page_bytes());
+      pages[at] = std::move(own);
+      blocks[at] = pages[at].get();
     }
+    shared = std::min(shared, at);
   }
   while (static_cast<std::int64_t>(pages.size()) < blocks_for(wanted, block)) {
-    pages.push_back(pool.take());
+    pages.push_back(from->pool().take());
     blocks.push_back(pages.back().get());
   }
+}
+
+bool sequence_state::memory::copies_page() const {
+  if (!plan->pages || length % plan->pages->block == 0) return false;
+  const auto at = static_cast<std::size_t>(length / plan->pages->block);
+  // a page that others may find is never written, even if they let go of it right now
+  return at < shared || pages[at].use_count() > 1;
+}
+
+std::size_t sequence_state::memory::begin(std::span<const token> all, const detail::prefix_cache::values& active) {
+  const std::int64_t block = plan->pages->block;
+  pages = from->find(all, (all.size() - 1) / static_cast<std::size_t>(block), active);
+  blocks.clear();
+  for (const detail::page& p : pages) blocks.push_back(p.get());
+  shared = pages.size();
+  length = static_cast<std::int64_t>(pages.size()) * block;
+  return static_cast<std::size_t>(length);
+}
+
+void sequence_state::memory::share(std::span<const token> run, const detail::prefix_cache::values& active) {
+  const std::size_t full = run.size() / static_cast<std::size_t>(plan->pages->block);
+  if (full <= shared) return;
+  from->add(run, pages, active);
+  shared = full;
 }
 
 void sequence_state::memory::grow_caches(std::int64_t wanted) {
@@ -70,6 +95,7 @@ void sequence_state::memory::truncate(std::int64_t to) {
     length = to;
     pages.resize(static_cast<std::size_t>(blocks_for(to, plan->pages->block)));
     blocks.resize(pages.size());
+    shared = std::min(shared, pages.size());
     return;
   }
   for (const detail::cache_slot& slot : plan->caches)
@@ -100,7 +126,7 @@ std::size_t sequence_state::bytes_of(std::span<const sequence_state* const> all)
     if (!s->memory_) continue;
     for (const argument& c : s->memory_->caches) n += static_cast<std::size_t>(c.get_shape().bytes().value());
     for (const detail::page& p : s->memory_->pages)
-      if (counted.insert(p.get()).second) n += s->memory_->plan->pages->pool.page_bytes();
+      if (counted.insert(p.get()).second) n += s->memory_->from->pool().page_bytes();
   }
   return n;
 }
@@ -110,9 +136,10 @@ sequence_state sequence_state::clone() const {
   if (!memory_) return s;
   s.memory_ = std::make_unique<memory>();
   s.memory_->plan = memory_->plan;
-  s.memory_->pool = memory_->pool;
+  s.memory_->from = memory_->from;
   s.memory_->length = memory_->length;
   s.memory_->pages = memory_->pages;
+  s.memory_->shared = memory_->shared;
   s.memory_->blocks = memory_->blocks;
   for (std::size_t k = 0; k < memory_->caches.size(); ++k) {
     const detail::cache_slot& slot = memory_->plan->caches[k];

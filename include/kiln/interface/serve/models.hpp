@@ -1,10 +1,12 @@
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "kiln/generate/embedder.hpp"
 #include "kiln/generate/engine_options.hpp"
 #include "kiln/interface/serve/scheduler.hpp"
 #include "kiln/interface/serve/tensor_runner.hpp"
@@ -43,14 +45,25 @@ struct tensor_entry {
   std::unique_ptr<tensor_runner> runner;
 };
 
+/// A model whose vectors stand for texts.
+struct embedding_entry {
+  std::string name;
+  std::shared_ptr<const language::embedder> model;
+  language::tokenizer tokens;
+  std::size_t most_waiting = 0;
+  std::atomic<std::size_t> running{};  ///< requests
+};
+
 /// The models that a server has, by name. Requests own the set that they began with.
 struct model_set {
   std::map<std::string, std::shared_ptr<language_entry>, std::less<>> language;
   std::map<std::string, std::shared_ptr<tensor_entry>, std::less<>> tensors;
+  std::map<std::string, std::shared_ptr<embedding_entry>, std::less<>> embeddings;
   std::int64_t created = 0;  ///< seconds since 1970
 };
 
-/// Loads all of them: files .onnx and saved programs as models of tensors, others as language models. The name of a
+/// Loads all of them: files .onnx and saved programs as models of tensors, folders of sentence-transformers
+/// (`find_embedding`) as models of embeddings, others as language models. The name of a
 /// folder or a file is its own without the extension. Errors: those of `read_config`, `load_model`, `onnx::read_model`
 /// and `compile`; `invalid_argument` for two models of one name.
 std::shared_ptr<const model_set> load_models(const model_options& options);

@@ -12,8 +12,8 @@ namespace {
 
 class decoder_builder {
  public:
-  decoder_builder(const weight_source& from, architecture a, dimension now, dimension past)
-      : a_(std::move(a)), weights_(build_, from, a_), now_(now), past_(past) {}
+  decoder_builder(const weight_source& from, architecture a, dimension now, dimension past, bool states_alone)
+      : a_(std::move(a)), weights_(build_, from, a_), now_(now), past_(past), states_alone_(states_alone) {}
 
   program run() {
     const value tokens = build_.input("input_ids", dtype::i64, {1, now_});
@@ -26,6 +26,10 @@ class decoder_builder {
     for (const rotation& r : a_.rotations) angles_.push_back(angles_of(positions, r));
     for (std::int64_t l = 0; l < a_.layers; ++l) x = layer(x, l);
     x = normalized(weights_, a_, x, "output_norm", -1);
+    if (states_alone_) {
+      build_.output(x, "last_hidden_state");
+      return build_.finish();
+    }
     const bool tied = a_.tied && !weights_.has("output");
     value logits = weights_.product(x, tied ? "token_embd" : "output", -1, a_.width, a_.vocabulary);
     if (a_.logit_softcap != 0) logits = (logits / a_.logit_softcap).tanh() * a_.logit_softcap;
@@ -102,13 +106,15 @@ class decoder_builder {
   builder build_;
   decoder_weights weights_;
   dimension now_, past_;
+  bool states_alone_;
   std::vector<turning_angles> angles_;
   std::vector<std::pair<std::string, value>> present_;
 };
 
 }  // namespace
 
-built_decoder build_decoder(const weight_source& from, std::string_view type, dimension now, dimension past) {
+built_decoder build_decoder(const weight_source& from, std::string_view type, dimension now, dimension past,
+                            bool states_alone) {
   const family* f = find_family(type);
   if (!f)
     throw error(errc::unsupported, "not supported: weights of a model of type '" + std::string(type) +
@@ -117,7 +123,7 @@ built_decoder build_decoder(const weight_source& from, std::string_view type, di
   architecture a = f->read(from.about);
   out.context = a.context;
   out.remarks = a.remarks;
-  out.graph = decoder_builder(from, std::move(a), now, past).run();
+  out.graph = decoder_builder(from, std::move(a), now, past, states_alone).run();
   return out;
 }
 

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "kiln/interface/serve/impl/json.hpp"
+#include "kiln/interface/serve/impl/prompts.hpp"
 
 namespace kiln::serve {
 
@@ -185,27 +185,33 @@ void read_tools(completion_request& to, fields& f) {
 
 }  // namespace
 
+std::vector<completion_request::prompt> read_prompts(fields& f, std::string_view name) {
+  const json* const all = f.get(name);
+  const std::string form = "a string, tokens, or a list of either";
+  if (!all) f.refuse(name, form);
+  std::vector<completion_request::prompt> out;
+  const auto take = [&](const json& p) {
+    if (p.is_string())
+      out.emplace_back(p.get<std::string>());
+    else if (are_tokens(p))
+      out.emplace_back(p.get<language::tokens>());
+    else
+      f.refuse(name, form);
+  };
+  if (all->is_array() && !are_tokens(*all))
+    for (const json& p : *all) take(p);
+  else
+    take(*all);
+  if (out.empty()) f.refuse(name, form);
+  return out;
+}
+
 completion_request read_text_request(std::string_view body) {
   const json all = parse_body(body);
   fields f(all);
   completion_request out;
   read_common(out, f);
-  const json* const prompt = f.get("prompt");
-  const std::string form = "a string, tokens, or a list of either";
-  if (!prompt) f.refuse("prompt", form);
-  const auto take = [&](const json& p) {
-    if (p.is_string())
-      out.prompts.emplace_back(p.get<std::string>());
-    else if (are_tokens(p))
-      out.prompts.emplace_back(p.get<language::tokens>());
-    else
-      f.refuse("prompt", form);
-  };
-  if (prompt->is_array() && !are_tokens(*prompt))
-    for (const json& p : *prompt) take(p);
-  else
-    take(*prompt);
-  if (out.prompts.empty()) f.refuse("prompt", form);
+  out.prompts = read_prompts(f, "prompt");
   if (out.prompts.size() * out.choices > most_choices)
     throw api_error("prompts times n: expected at most " + std::to_string(most_choices) + ", found " +
                         std::to_string(out.prompts.size() * out.choices),

@@ -115,6 +115,15 @@ bool has_clear_length(const httplib::Request& r) {
   return codings == 1 && lengths == 0 && strcasecmp(r.get_header_value("Transfer-Encoding").c_str(), "chunked") == 0;
 }
 
+// The library would cut answers to the ranges of a file that are asked for, and take at most 8192 bytes of what is said
+// to be a form, as curl says of all that it sends.
+void take_as_it_is(httplib::Request& r) {
+  r.ranges.clear();
+  const std::string type = r.get_header_value("Content-Type");
+  for (const std::string_view form : {"application/x-www-form-urlencoded", "multipart/form-data"})
+    if (strncasecmp(type.c_str(), form.data(), form.size()) == 0) r.headers.erase("Content-Type");
+}
+
 http_request request_of(const httplib::Request& from) {
   http_request r{from.method, from.path};
   for (const auto& [name, value] : from.headers) {
@@ -163,8 +172,7 @@ class server : public httplib::Server {
     connection::current() = &c;
     bool closed = !c.is_open();
     while (!closed && !c.is_unread() && c.wait_request(stopping, [this] { return is_wanted(); }))
-      // the library would cut answers to the ranges of a file that are asked for
-      if (!process_request(c, stopping, closed, [](httplib::Request& r) { r.ranges.clear(); })) break;
+      if (!process_request(c, stopping, closed, take_as_it_is)) break;
     connection::current() = nullptr;
     return true;
   }
@@ -214,8 +222,12 @@ http_host::http_host(host_options options, handler answer, gate refuse)
                                    "unsupported_encoding", 415));
     else if (p.refuse)
       refused = p.refuse(request_of(r));
+    // the library does not read the body of a request that needs none; it is no further request
+    const bool is_read = r.method == "POST" || r.method == "PUT" || r.method == "PATCH" || r.method == "DELETE";
+    const bool has_body = r.has_header("Transfer-Encoding") ||
+                          (r.has_header("Content-Length") && r.get_header_value("Content-Length") != "0");
+    if (has_body && (refused || !is_read)) connection::current()->leave_unread();
     if (!refused) return httplib::Server::HandlerResponse::Unhandled;
-    if (r.has_header("Content-Length") || r.has_header("Transfer-Encoding")) connection::current()->leave_unread();
     send(std::move(*refused), to);
     return httplib::Server::HandlerResponse::Handled;
   });

@@ -44,6 +44,14 @@ std::shared_ptr<language_entry> load_language(const std::string& name, const fs:
       language_entry{name, std::move(model), c.search, std::move(tokens), std::move(form), tools, std::move(own)});
 }
 
+std::shared_ptr<embedding_entry> load_embeddings(const std::string& name, const language::embedding_config& c,
+                                                 const model_options& o) {
+  const auto where = named_target(o.target.empty() ? "eigen" : o.target, o.compile);
+  auto tokens = language::tokenizer::load(c.folder);
+  return std::shared_ptr<embedding_entry>(
+      new embedding_entry{name, language::embedder::load(c, *where, o.compile), std::move(tokens), o.most_waiting});
+}
+
 bool is_of_tensors(const fs::path& path) {
   return fs::is_regular_file(path) && (path.extension() == ".onnx" || is_saved_program(path));
 }
@@ -76,10 +84,12 @@ std::shared_ptr<const model_set> load_models(const model_options& options) {
   out->created = static_cast<std::int64_t>(std::time(nullptr));
   for (const std::string& text : options.models) {
     const auto [name, path] = named(text);
-    if (out->language.contains(name) || out->tensors.contains(name))
+    if (out->language.contains(name) || out->tensors.contains(name) || out->embeddings.contains(name))
       raise(errc::invalid_argument, "kiln serve: two models are named " + name + "; give one a name as NAME=PATH");
     if (is_of_tensors(path))
       out->tensors.emplace(name, load_tensors(name, path, options));
+    else if (const auto c = language::find_embedding(path))
+      out->embeddings.emplace(name, load_embeddings(name, *c, options));
     else
       out->language.emplace(name, load_language(name, path, options));
   }

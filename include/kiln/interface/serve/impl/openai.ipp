@@ -16,6 +16,8 @@ json shown(const std::string& name, const model_set& of) {
   json out = {{"id", name}, {"object", "model"}, {"created", of.created}, {"owned_by", "kiln"}};
   if (const auto at = of.language.find(name); at != of.language.end())
     out["max_model_len"] = at->second->model->context_length();
+  if (const auto at = of.embeddings.find(name); at != of.embeddings.end())
+    if (const auto n = at->second->model->settings().max_tokens) out["max_model_len"] = n;
   return out;
 }
 
@@ -185,11 +187,12 @@ struct run {
 http_reply list_models(const openai_call& call) {
   json out = {{"object", "list"}, {"data", json::array()}};
   for (const auto& [name, entry] : call.models->language) out["data"].push_back(shown(name, *call.models));
+  for (const auto& [name, entry] : call.models->embeddings) out["data"].push_back(shown(name, *call.models));
   return reply(out);
 }
 
 http_reply show_model(const openai_call& call, std::string_view name) {
-  if (!call.models->language.contains(name))
+  if (!call.models->language.contains(name) && !call.models->embeddings.contains(name))
     throw api_error("there is no model " + std::string(name), "model", "model_not_found", 404);
   return reply(shown(std::string(name), *call.models));
 }

@@ -49,7 +49,7 @@ std::string new_id() {
 }
 
 // Requests that the service knows. A path that ends with * stands for all that begin so.
-enum class route { page, health, ready, metrics, models, model, chat, completions, other };
+enum class route { page, health, ready, metrics, models, model, chat, completions, embeddings, other };
 struct route_row {
   std::string_view path, method;
   route to;
@@ -63,6 +63,7 @@ constexpr std::array routes{
     route_row{"/v1/models/*", "GET", route::model},
     route_row{"/v1/chat/completions", "POST", route::chat},
     route_row{"/v1/completions", "POST", route::completions},
+    route_row{"/v1/embeddings", "POST", route::embeddings},
 };
 
 const route_row* find_route(std::string_view path) {
@@ -158,6 +159,7 @@ struct service::parts {
       case route::model: return show_model(c, std::string_view(r.path).substr(row->path.size() - 1));
       case route::chat: return complete(c, true);
       case route::completions: return complete(c, false);
+      case route::embeddings: return embed(c);
       case route::other: break;
     }
     throw api_error("a route without an answer", {}, {}, 500);
