@@ -281,6 +281,7 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
     plan = std::make_unique<model_plan>(compile_in_place(model, t, std::move(options), known.states, in_place));
   }
   plan->settings = c;
+  plan->where = t.get_device();
   plan->settings.context_length = context;
   plan->settings.model_data.clear();  // the program has what it needs
   const auto ins = plan->exe.inputs(), outs = plan->exe.outputs();
