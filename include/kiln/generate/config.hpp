@@ -75,6 +75,8 @@ struct config {
   /// How keys and values are kept: f32, f16, bf16, i8, f8e4m3fn or f8e5m2 ("f32", …, "int8", "fp8"); unset: as in the
   /// model, numbers below 16 bits as f32. Without effect where sequences are run one by one.
   std::optional<dtype> kv_cache_type;
+  /// What a model of weights alone computes in: f32, f16 or bf16; unset: f32. A model's own graph says it itself.
+  std::optional<dtype> compute_type;
   std::optional<decoder_config> draft;  ///< a smaller model that guesses tokens ahead
   search_options search;
   speculative_options speculative;
