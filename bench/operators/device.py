@@ -1,79 +1,64 @@
 #!/usr/bin/python3
-"""Times the large case of each operator of the corpus on a device, with kiln perf: what its kernels reach beside a large
-copy and a large product there. Prints a table in Markdown as cases end, and a summary. A case takes one to two seconds.
+"""Makes the page of docs/performance_device.md from what bench_operators_device printed.
 
-    device.py KILN CASES.txt [--target hip] [--only TEXT] [--warm N]
+    device.py RESULTS.tsv DEVICE > docs/performance_device.md
 
-With --warm each case runs once before, N at a time, so that the cache holds the kernels. Needs Python alone.
+DEVICE names the card. Needs Python alone.
 """
-import argparse
 import collections
-import concurrent.futures
-import json
 import os
 import statistics
-import subprocess
+import sys
 
 
-def large_cases(path, only):
-    groups = collections.OrderedDict()
+def read(path):
+    tops, rows, failed = {}, [], []
     with open(path) as lines:
         for line in lines:
-            name, file, _, *inputs = line.rstrip("\n").split("\t")
-            if only in name:
-                groups[name.rsplit(" ", 1)[0]] = (name, file, inputs)
-    return list(groups.values())
+            f = line.rstrip("\n").split("\t")
+            if f[0] == "#":
+                tops[f[1]] = float(f[2])
+            elif f[2] == "ok":
+                us, kernels, gb, gflop, bound = (float(x) for x in f[3:8])
+                rows.append(dict(name=f[1], us=us, kernels=int(kernels), gb=gb, gflop=gflop, bound=bound, by=f[8],
+                                 steps=f[10], host="(host" in f[10] or bool(f[9]), share=bound / us))
+            else:
+                failed.append((f[1], f[3]))
+    return tops, rows, failed
 
 
-def perf(a, folder, case, budget):
-    name, file, inputs = case
-    command = [a.kiln, "perf", os.path.join(folder, file), "--target", a.target, "--per-kernel", "--json",
-               "--budget-ms", str(budget)]
-    for one in inputs:
-        command += ["--shape", "=".join(one.split("|")[:2])]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        return json.loads(done.stdout)
-    except (subprocess.TimeoutExpired, json.JSONDecodeError) as e:
-        return {"error": str(e)}
-
-
-def row_of(name, found):
-    if "steps" not in found:
-        return name, None, str(found.get("message", found.get("error", "failed")))[:120].replace("|", "/").replace("\n", " ")
-    steps, top = found["steps"], found["ceilings"]
-    ms = sum(s["ms"] for s in steps) or 1e-9
-    bytes_, flops = (sum(s[k] * s["ms"] for s in steps) / ms for k in ("gb_s", "gflops"))
-    share = max(bytes_ / top["gb_s"], flops / top["gflops"])
-    return name, share, (ms * 1e3, len(steps), bytes_, flops, sum(s["fallback"] for s in steps))
+def line(r):
+    rate = f"{r['gflop'] / 1e3:.1f} TFLOP/s" if r["by"] == "products" else f"{r['gb']:.0f} GB/s"
+    host = "yes" if r["host"] else ""
+    return f"| {r['name']} | {r['us']:.1f} | {rate} | {r['share']:.2g} | {r['by']} | {host} |"
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("kiln")
-    p.add_argument("cases")
-    p.add_argument("--target", default="hip")
-    p.add_argument("--only", default="")
-    p.add_argument("--warm", type=int, default=0)
-    a = p.parse_args()
-    folder, cases = os.path.dirname(a.cases) or ".", large_cases(a.cases, a.only)
-    if a.warm:
-        with concurrent.futures.ThreadPoolExecutor(a.warm) as pool:
-            list(pool.map(lambda c: perf(a, folder, c, 1), cases))
-    print("| case | us | kernels | GB/s | GFLOP/s | of the nearer bound | on the host |\n|---|---|---|---|---|---|---|")
-    rows = []
-    for c in cases:
-        name, share, rest = row = row_of(c[0], perf(a, folder, c, 15))
-        rows.append(row)
-        if share is None:
-            print(f"| {name} | {rest} | | | | | |", flush=True)
-        else:
-            us, kernels, rate, flops, host = rest
-            print(f"| {name} | {us:.1f} | {kernels} | {rate:.0f} | {flops:.0f} | {share:.2f} | {host or ''} |", flush=True)
-    shares = [r[1] for r in rows if r[1] is not None]
-    print(f"\n{len(rows)} cases: {len(rows) - len(shares)} did not run, {sum(s < 0.5 for s in shares)} below half of "
-          f"their bound, median {statistics.median(shares or [0]):.2f}, "
-          f"{sum(r[1] is not None and r[2][4] > 0 for r in rows)} with a step on the host")
+    tops, rows, failed = read(sys.argv[1])
+    with open(os.path.join(os.path.dirname(__file__), "page_device.md")) as page:
+        print(page.read().replace("{device}", sys.argv[2]).replace("{cases}", str(len(rows)))
+              .replace("{ceilings}", ", ".join(f"{n} {v:g}" for n, v in tops.items())).rstrip())
+    shares = [r["share"] for r in rows]
+    print(f"\n{len(rows)} cases ran, {len(failed)} did not. Of all, {sum(s >= .8 for s in shares)} reach 80 % of their bound, "
+          f"{sum(.5 <= s < .8 for s in shares)} reach half, {sum(s < .5 for s in shares)} less; the median is "
+          f"{statistics.median(shares):.2f}.\n")
+    print("| bound by | cases | median share | below half |\n|---|---|---|---|")
+    for by in "memory", "products", "launches":
+        of = [r["share"] for r in rows if r["by"] == by]
+        print(f"| {by} | {len(of)} | {statistics.median(of or [0]):.2f} | {sum(s < .5 for s in of)} |")
+    groups = collections.defaultdict(list)
+    for r in rows:
+        groups[r["name"].split()[0]].append(r)
+    print("\n## By operator\n\nThe worst case of each, the worst operators first.\n")
+    print("| operator | cases | median share | its worst case | us | reached | share | bound by | steps on the host |\n"
+          "|---|---|---|---|---|---|---|---|---|")
+    for name, of in sorted(groups.items(), key=lambda g: min(r["share"] for r in g[1])):
+        worst = min(of, key=lambda r: r["share"])
+        print(f"| {name} | {len(of)} | {statistics.median(r['share'] for r in of):.2g} {line(worst)}")
+    if failed:
+        print("\n## What did not run\n")
+        for name, why in failed:
+            print(f"- {name}: {' '.join(why.split())[:110]}")
 
 
 if __name__ == "__main__":

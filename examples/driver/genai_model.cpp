@@ -58,6 +58,8 @@ void add_genai_flags(CLI::App& verb, genai_flags& flags) {
       "--speculative", flags.speculative,
       "An option of guessing tokens ahead as NAME=VALUE (ngram_size, max_draft_tokens, …); may be repeated");
   verb.add_option("--draft", flags.draft, "A draft model that guesses tokens ahead: its file .onnx, anywhere");
+  verb.add_option("--compute-type", flags.compute_type,
+                  "What a GGUF file or a folder of weights computes in: f32, f16 or bf16; else what the folder says");
   verb.add_option("--stop", flags.stop, "A text that ends the answer, and is not part of it; may be repeated");
   verb.add_option("--adapter", flags.adapters, "An .onnx_adapter file whose values are used; may be repeated");
   verb.add_option("--guidance", flags.guidance,
@@ -77,6 +79,8 @@ genai_model load_genai_model(const genai_flags& flags) {
     language::overlay(
         c, json({{"model", {{"draft", {{"filename", std::filesystem::absolute(flags.draft).string()}}}}}}).dump(),
         "--draft");
+  if (!flags.compute_type.empty())
+    language::overlay(c, json({{"model", {{"compute_type", flags.compute_type}}}}).dump(), "--compute-type");
   // what the flags say comes before what the folder says
   language::session run = language::session_of(c);
   if (!flags.target.empty()) run.target = flags.target;

@@ -13,7 +13,7 @@ namespace kiln::driver {
 
 /// What the subcommands that continue texts share.
 struct genai_flags {
-  std::string folder, target, draft;
+  std::string folder, target, draft, compute_type;
   std::vector<std::string> search, speculative;  ///< NAME=VALUE
   std::vector<std::string> adapters;             ///< files
   std::vector<std::string> stop;

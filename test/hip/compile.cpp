@@ -208,7 +208,8 @@ TEST_P(hip_compiles, what_stands_alone) {
       if (gates == 4) in.push_back(b.input("cell", t, {2, 4})), in.push_back(b.input("peepholes", t, {12}));
       b.output(b.add(r, in));
     }
-    b.output(b.add(op::det{}, b.input("squares", t, {2, 3, 3})));
+    const value squares = b.input("squares", t, {2, 3, 3});
+    b.output(b.add(op::det{}, squares)), b.output(b.add(op::inverse{}, squares));
     b.output(b.add(op::random_uniform{.lens = {7}, .type = t}));
     b.output(b.add(op::roi_align{}, image, b.input("rois", t, {2, 4}), b.input("which", dtype::i64, {2})));
     const value k = b.input("k", t, {2, 3, 2, 4});

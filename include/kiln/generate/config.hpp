@@ -78,6 +78,8 @@ struct config {
   /// Whether generators and engines of the model keep full blocks of keys and values, and let sequences that begin
   /// alike share them.
   bool share_prefixes = true;
+  /// What a model of weights alone computes in: f32, f16 or bf16; unset: f32. A model's own graph says it itself.
+  std::optional<dtype> compute_type;
   std::optional<decoder_config> draft;  ///< a smaller model that guesses tokens ahead
   search_options search;
   speculative_options speculative;

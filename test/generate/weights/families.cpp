@@ -80,6 +80,17 @@ tiny_model llama(const std::string& type = "llama", const std::string& stored = 
   return m;
 }
 
+TEST(weight_families, compute_in_16_bits_where_told) {
+  const tiny_model m = llama();
+  for (const auto& [name, bound] : {std::pair<const char*, double>("f16", 5e-3), {"bf16", 4e-2}}) {
+    const auto model = load_folder(m, std::string(R"({"model": {"compute_type": ")") + name + R"("}})");
+    const double apart = difference(*model, m.expected);
+    EXPECT_LT(apart, bound) << name;
+    EXPECT_GT(apart, 1e-5) << name;  // it was narrower
+  }
+  EXPECT_THROW(load_folder(m, R"({"model": {"compute_type": "int8"}})"), error);
+}
+
 TEST(weight_families, llama_of_each_type_of_floats) {
   for (const char* stored : {"F32", "F16", "BF16"}) {
     const tiny_model m = llama("llama", stored);

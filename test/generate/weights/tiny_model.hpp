@@ -103,16 +103,20 @@ inline nlohmann::json common_config(const reference& r, const std::string& type)
           {"rms_norm_eps", r.epsilon}};
 }
 
-inline std::shared_ptr<const language_model> load_path(const std::filesystem::path& at) {
+inline std::shared_ptr<const language_model> load_path(const std::filesystem::path& at,
+                                                       const std::string& more = "{}") {
   compile_options o;
   o.threads = 1;
-  return language_model::load(read_config(at), eigen_target(), o);
+  config c = read_config(at);
+  overlay(c, more);
+  return language_model::load(c, eigen_target(), o);
 }
-inline std::shared_ptr<const language_model> load_folder(const tiny_model& m) {
+/// `more`: over what the folder says.
+inline std::shared_ptr<const language_model> load_folder(const tiny_model& m, const std::string& more = "{}") {
   const test::temporary_folder folder;
   folder.write("config.json", m.config.dump());
   folder.write("model.safetensors", safetensors_file(m.tensors));
-  return load_path(folder.path());
+  return load_path(folder.path(), more);
 }
 
 inline std::vector<token> prompt_of(std::size_t n, std::size_t vocabulary, unsigned seed = 3) {

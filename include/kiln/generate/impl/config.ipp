@@ -147,21 +147,22 @@ void read_decoder(object& o, decoder_config& to, author by) {
   o.ignore({"run_options", "layer_types", "conv_cache_size", "state_groups", "pipeline", "shared_initializers"});
 }
 
-void read_cache_type(object& o, std::optional<dtype>& to) {
+// One of the first `known_types` names.
+void read_type(object& o, const char* key, std::size_t known_types, std::optional<dtype>& to) {
   constexpr std::pair<std::string_view, dtype> types[] = {
       {"f32", dtype::f32},      {"f16", dtype::f16},           {"bf16", dtype::bf16},    {"int8", dtype::i8},
       {"fp8", dtype::f8e4m3fn}, {"f8e4m3fn", dtype::f8e4m3fn}, {"f8e5m2", dtype::f8e5m2}};
   std::string name, all;
-  o.text("kv_cache_type", name);
+  o.text(key, name);
   if (name.empty()) return;
-  for (const auto& [known, type] : types) {
+  for (const auto& [known, type] : std::span(types).first(known_types)) {
     if (name == known) {
       to = type;
       return;
     }
     all += (all.empty() ? "" : ", ") + std::string(known);
   }
-  refuse(o.where("kv_cache_type"), "expected one of " + all + ", found '" + name + "'");
+  refuse(o.where(key), "expected one of " + all + ", found '" + name + "'");
 }
 
 void read_model(object& o, config& to, author by) {
@@ -181,7 +182,8 @@ void read_model(object& o, config& to, author by) {
   if (to.eos_token_id.empty() && to.pad_token_id) to.eos_token_id = {*to.pad_token_id};
   read_file_name(o, "tokenizer_dir", to.tokenizer_dir);
   o.part("decoder", [&](object& d) { read_decoder(d, to.decoder, author::folder); });
-  read_cache_type(o, to.kv_cache_type);
+  read_type(o, "kv_cache_type", 7, to.kv_cache_type);
+  read_type(o, "compute_type", 3, to.compute_type);
   if (const json* j = o.take("share_prefixes")) {
     if (!j->is_boolean())
       refuse(o.where("share_prefixes"), std::string("expected true or false, found ") + kind_of(*j));

@@ -25,8 +25,8 @@ executable compiled(const embedding_config& c, const target& t, compile_options 
         errc::not_found,
         c.model.string() + ": expected onnx/model.onnx, model.onnx, or a decoder's weights, found none of them");
   const detail::weight_source from = detail::open_weights(*about);
-  detail::built_decoder made =
-      detail::build_decoder(from, about->type, dimension::symbol("tokens", 1), dimension::symbol("past", 0), true);
+  detail::built_decoder made = detail::build_decoder(from, about->type, dimension::symbol("tokens", 1),
+                                                     dimension::symbol("past", 0), dtype::f32, true);
   options.remarks.insert(options.remarks.begin(), made.remarks.begin(), made.remarks.end());
   return compile(std::move(made.graph), t, options);
 }

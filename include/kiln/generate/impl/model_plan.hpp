@@ -56,9 +56,10 @@ struct model_plan {
   std::vector<input_slot> inputs;
   std::vector<cache_slot> caches;
   std::vector<port> parameters;
-  std::vector<argument> defaults;  ///< of the parameters
-  std::optional<page_plan> pages;  ///< sequences share runs
-  std::string unsure;              ///< then, why only a run shows that their results are as alone
+  std::vector<argument> defaults;       ///< of the parameters
+  std::optional<page_plan> pages;       ///< sequences share runs
+  std::shared_ptr<const device> where;  ///< holds the caches that grow in place; null: the host does
+  std::string unsure;                   ///< then, why only a run shows that their results are as alone
   std::size_t logits = 0;
   bool asks_rows = false;  ///< the program has the input `rows_input`
   std::int64_t vocabulary = 0, context = 0;

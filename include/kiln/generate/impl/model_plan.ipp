@@ -155,7 +155,8 @@ std::size_t index_of(std::span<const port> ports, std::string_view name, std::st
 onnx::imported built_model(const config& c, std::vector<onnx::value_info>& inputs,
                            std::optional<std::int64_t>& context) {
   const weight_source from = open_weights(c);
-  built_decoder made = build_decoder(from, from.about.text_or("model_type", c.type), now, past);
+  built_decoder made =
+      build_decoder(from, from.about.text_or("model_type", c.type), now, past, c.compute_type.value_or(dtype::f32));
   onnx::imported out;
   out.graph = std::move(made.graph);
   out.remarks = std::move(made.remarks);
@@ -241,6 +242,9 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
   const model_source source = source_of(c);
   const bool has_graph = source.has_graph();
   if (has_graph) check_type(c);
+  if (has_graph && c.compute_type)
+    throw error(errc::unsupported,
+                "compute_type is of a model without a graph: found a graph, which says itself what it computes in");
   onnx::imported model;
   std::vector<onnx::value_info> inputs;
   std::optional<std::int64_t> context = c.context_length;
@@ -281,6 +285,7 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
     plan = std::make_unique<model_plan>(compile_in_place(model, t, std::move(options), known.states, in_place));
   }
   plan->settings = c;
+  plan->where = t.get_device();
   plan->settings.context_length = context;
   plan->settings.model_data.clear();  // the program has what it needs
   const auto ins = plan->exe.inputs(), outs = plan->exe.outputs();

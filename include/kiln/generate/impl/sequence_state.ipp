@@ -4,6 +4,7 @@
 
 #include "kiln/core/error.hpp"
 #include "kiln/generate/impl/sequence_memory.hpp"
+#include "kiln/runtime/device.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/tensor.hpp"
 
@@ -11,11 +12,28 @@ namespace kiln::language {
 
 namespace {
 
-// The first `length` rows along an axis, in memory for `capacity` of them.
-argument with_capacity(const argument& memory, std::size_t axis, std::int64_t length, std::int64_t capacity) {
-  argument to(memory.get_shape().with(with_length(memory, axis, capacity)));
+// The first `length` rows along an axis, in memory for `capacity` of them: of the device, or of the host without one.
+argument with_capacity(const argument& memory, std::size_t axis, std::int64_t length, std::int64_t capacity,
+                       const device* where) {
+  const shape made = memory.get_shape().with(with_length(memory, axis, capacity));
   const dims filled = with_length(memory, axis, length);
-  copy_tensor(tensor_of(leading_part(memory, filled)), tensor_of(leading_part(to, filled)), nullptr);
+  if (!where) {
+    argument to(made);
+    copy_tensor(tensor_of(leading_part(memory, filled)), tensor_of(leading_part(to, filled)), nullptr);
+    return to;
+  }
+  buffer room = where->allocate(static_cast<std::size_t>(made.bytes().value()));
+  std::byte* const data = room.data();
+  argument to(made, std::move(room), data);
+  if (length == 0) return to;
+  const std::unique_ptr<device_queue> queue = where->make_queue();
+  std::size_t outer = 1, row = size_of(made.type);
+  for (std::size_t d = 0; d < made.rank(); ++d)
+    if (d != axis) (d < axis ? outer : row) *= static_cast<std::size_t>(made.lens[d].value());
+  const auto n = [row](std::int64_t rows) { return static_cast<std::size_t>(rows) * row; };
+  const std::int64_t held = memory.get_shape().lens[axis].value();
+  for (std::size_t i = 0; i < outer; ++i) queue->copy(data + i * n(capacity), memory.data() + i * n(held), n(length));
+  queue->wait();
   return to;
 }
 std::int64_t blocks_for(std::int64_t tokens, std::int64_t block) { return (tokens + block - 1) / block; }
@@ -85,7 +103,7 @@ void sequence_state::memory::grow_caches(std::int64_t wanted) {
     if (held >= wanted) continue;
     constexpr std::int64_t least = 32;
     const std::int64_t capacity = std::max({wanted, std::min(2 * held, plan->context), std::min(least, plan->context)});
-    caches[k] = with_capacity(caches[k], *slot.axis, length, capacity);
+    caches[k] = with_capacity(caches[k], *slot.axis, length, capacity, plan->where.get());
   }
 }
 
@@ -144,9 +162,10 @@ sequence_state sequence_state::clone() const {
   for (std::size_t k = 0; k < memory_->caches.size(); ++k) {
     const detail::cache_slot& slot = memory_->plan->caches[k];
     const argument& c = memory_->caches[k];
-    s.memory_->caches.push_back(
-        slot.in_place ? with_capacity(c, *slot.axis, memory_->length, c.get_shape().lens[*slot.axis].value())
-                      : c.copy());
+    s.memory_->caches.push_back(slot.in_place
+                                    ? with_capacity(c, *slot.axis, memory_->length,
+                                                    c.get_shape().lens[*slot.axis].value(), memory_->plan->where.get())
+                                    : c.copy());
   }
   return s;
 }

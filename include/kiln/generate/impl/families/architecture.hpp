@@ -27,6 +27,7 @@ struct weight_name {
 /// A decoder's numbers, and which of the blocks it consists of.
 struct architecture {
   std::int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, depth = 0, vocabulary = 0, context = 0;
+  dtype type = dtype::f32;  ///< that it computes in; norms, angles and bounded scores are of f32 in any
   float epsilon = 1e-5F;
   float scale = 1;                       ///< of scores
   float softcap = 0, logit_softcap = 0;  ///< bounds of scores and logits; 0: none

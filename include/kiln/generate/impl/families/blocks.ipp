@@ -23,16 +23,17 @@ value weighed(value x, value by) { return x * by; }
 
 value normalized(decoder_weights& w, const architecture& a, value x, std::string_view role, std::int64_t layer) {
   const double epsilon = static_cast<double>(a.epsilon);
+  x = x.convert(dtype::f32);
   value y = a.subtracts_mean ? x.normalize({-1}, epsilon) : x.rms_normalize(epsilon);
   value by = w.vector(role, layer, a.width);
   if (a.counts_from_one) by = by + 1.0F;
   y = weighed(y, by);
-  return w.has(role, layer, "bias") ? y + w.vector(role, layer, a.width, "bias") : y;
+  return (w.has(role, layer, "bias") ? y + w.vector(role, layer, a.width, "bias") : y).convert(a.type);
 }
 value normalized_heads(decoder_weights& w, const architecture& a, value x, std::string_view role, std::int64_t layer) {
   value by = w.vector(role, layer, a.depth);
   if (a.counts_from_one) by = by + 1.0F;
-  return weighed(x.rms_normalize(static_cast<double>(a.epsilon)), by);
+  return weighed(x.convert(dtype::f32).rms_normalize(static_cast<double>(a.epsilon)), by).convert(a.type);
 }
 
 turning_angles angles_of(value positions, const rotation& r) {
@@ -77,10 +78,10 @@ value attention_of(const architecture& a, value q, value k, value v, std::int64_
           .reshape({1, a.heads, lens[2], lens[3]});
     };
     // the scale goes to the queries: beside the bound it would become one factor with it
-    const value scores = (q * a.scale).dot(repeated(k).transpose({0, 1, 3, 2}));
+    const value scores = (q * a.scale).dot(repeated(k).transpose({0, 1, 3, 2})).convert(dtype::f32);
     const value capped = (scores / a.softcap).tanh() * a.softcap;
     const value masked = seen.where(capped, b.scalar(dtype::f32, -std::numeric_limits<float>::infinity()));
-    y = masked.softmax(3).dot(repeated(v));
+    y = masked.softmax(3).convert(a.type).dot(repeated(v));
   }
   return y.transpose({0, 2, 1, 3}).reshape({1, now, a.heads * a.depth});
 }

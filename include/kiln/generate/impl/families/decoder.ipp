@@ -33,7 +33,7 @@ class decoder_builder {
     const bool tied = a_.tied && !weights_.has("output");
     value logits = weights_.product(x, tied ? "token_embd" : "output", -1, a_.width, a_.vocabulary);
     if (a_.logit_softcap != 0) logits = (logits / a_.logit_softcap).tanh() * a_.logit_softcap;
-    build_.output(logits, "logits");
+    build_.output(logits.convert(dtype::f32), "logits");
     for (const auto& [name, v] : present_) build_.output(v, name);
     return build_.finish();
   }
@@ -87,11 +87,12 @@ class decoder_builder {
     }
     if (!angles_.empty()) {
       const turning_angles& by = angles_[a_.rotation_of.empty() ? 0 : a_.rotation_of[at]];
-      x.q = turned(x.q, by), x.k = turned(x.k, by);
+      const auto of_f32 = [&](value v) { return turned(v.convert(dtype::f32), by).convert(a_.type); };
+      x.q = of_f32(x.q), x.k = of_f32(x.k);
     }
     const auto grown = [&](value now, const char* what) {
       const std::string name = "." + std::to_string(l) + "." + what;
-      const value past = build_.input("past_key_values" + name, dtype::f32, {1, a_.kv_heads, past_, a_.depth});
+      const value past = build_.input("past_key_values" + name, a_.type, {1, a_.kv_heads, past_, a_.depth});
       const value all = past.concat(now, 2);
       present_.emplace_back("present" + name, all);
       return all;
@@ -114,7 +115,7 @@ class decoder_builder {
 }  // namespace
 
 built_decoder build_decoder(const weight_source& from, std::string_view type, dimension now, dimension past,
-                            bool states_alone) {
+                            dtype compute, bool states_alone) {
   const family* f = find_family(type);
   if (!f)
     throw error(errc::unsupported, "not supported: weights of a model of type '" + std::string(type) +
@@ -123,6 +124,8 @@ built_decoder build_decoder(const weight_source& from, std::string_view type, di
   architecture a = f->read(from.about);
   out.context = a.context;
   out.remarks = a.remarks;
+  a.type = compute;
+  if (compute != dtype::f32) out.remarks.push_back("the model computes in " + std::string(to_string(compute)));
   out.graph = decoder_builder(from, std::move(a), now, past, states_alone).run();
   return out;
 }

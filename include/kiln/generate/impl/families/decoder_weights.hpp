@@ -22,7 +22,7 @@ class decoder_weights {
                 std::int64_t expert = -1);
   /// The outputs of a matrix, by the file.
   std::int64_t outputs(std::string_view role, std::int64_t layer, std::int64_t expert = -1) const;
-  /// Rows of a table [rows, width], by i64[1, n]: f32[1, n, width].
+  /// Rows of a table [rows, width], by i64[1, n]: [1, n, width].
   value rows(value of, std::string_view role, std::int64_t count, std::int64_t width);
   /// The plain numbers of a small tensor; empty where there is none.
   std::vector<float> numbers(std::string_view role) const;

@@ -138,8 +138,8 @@ value decoder_weights::product(value x, std::string_view role, std::int64_t laye
   if (e.format == weight_format::plain && !is_float(e.type))
     throw error(errc::unsupported, "tensor '" + e.name + "': a matrix that is not of floats");
   value w;
-  if (columns_first || e.format != weight_format::plain) {
-    w = stored(e, order_of(role)).convert(dtype::f32);
+  if (columns_first || e.format != weight_format::plain || a_.type != dtype::f32) {
+    w = stored(e, order_of(role)).convert(a_.type);
     if (!columns_first) w = w.transpose({1, 0});
   } else {
     build_.label.append(e.name);
@@ -147,7 +147,7 @@ value decoder_weights::product(value x, std::string_view role, std::int64_t laye
   }
   const value y = x.dot(w);
   build_.label = text();
-  return expert < 0 && has(role, layer, "bias") ? y + vector(role, layer, outputs, "bias") : y;
+  return expert < 0 && has(role, layer, "bias") ? y + vector(role, layer, outputs, "bias").convert(a_.type) : y;
 }
 
 std::int64_t decoder_weights::outputs(std::string_view role, std::int64_t layer, std::int64_t expert) const {
@@ -162,7 +162,7 @@ value decoder_weights::rows(value of, std::string_view role, std::int64_t count,
   check_extents(e, {count, width});
   if (e.format == weight_format::plain && !is_float(e.type))
     throw error(errc::unsupported, "tensor '" + e.name + "': a table that is not of floats");
-  const value out = stored(e, {}).gather(of, 0).convert(dtype::f32);
+  const value out = stored(e, {}).gather(of, 0).convert(a_.type);
   build_.label = text();
   return out;
 }

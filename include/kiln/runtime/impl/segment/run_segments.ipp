@@ -4,6 +4,7 @@
 #include "kiln/core/object.hpp"
 #include "kiln/op/dynamic/selection.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
+#include "kiln/runtime/impl/run/device_mirror.hpp"
 #include "kiln/runtime/impl/segment/segments.hpp"
 
 namespace kiln::detail {
@@ -17,17 +18,35 @@ bool makes_own_memory(const host_step& s) {
          s.op.is<op::non_max_suppression>();
 }
 
+bool is_on(const device* where, const argument& a) {
+  return where && !is_unset(a) && !is_object(a.get_shape().type) && a.elements() != 0 && where->owns(a.data());
+}
+
+// The argument itself, or a copy of what a device holds.
+argument on_host(const argument& a, const device* where) {
+  if (!is_on(where, a)) return a;
+  const auto queue = where->make_queue();
+  const tensor there = tensor_of(a);
+  const mirror seen(*queue, {&there, 1});
+  queue->wait();
+  argument to(shape(a.get_shape().type, a.get_shape().lens));
+  copy_tensor(seen.tensors()[0], tensor_of(to), nullptr);
+  return to;
+}
+
 // One run; its slots are released when it ends.
 class segment_run {
  public:
   /// `outputs`: the caller's, some of which grow in place. `wanted`: by slot, the caller's memory for what it will
   /// hold.
   segment_run(const segmentation& cut, std::vector<run_memory>& inner, std::span<argument> outputs,
-              const run_options& options, known_symbols symbols, std::map<std::uint32_t, argument> wanted)
+              const run_options& options, const device* where, known_symbols symbols,
+              std::map<std::uint32_t, argument> wanted)
       : cut_(cut),
         inner_(inner),
         outputs_(outputs),
         options_(options),
+        where_(where),
         symbols_(std::move(symbols)),
         wanted_(std::move(wanted)) {
     slots_.resize(cut.slots);
@@ -113,9 +132,10 @@ class segment_run {
       raise(errc::canceled, "the run was stopped before step " + std::to_string(step_));
     const auto start = options_.profile ? clock::now() : clock::time_point();
     try {
-      const std::vector<argument> in = gather(s.in);
+      std::vector<argument> in = gather(s.in);
+      for (argument& a : in) a = on_host(a, where_);
       std::vector<argument> room;
-      for (const std::uint32_t k : s.out) room.push_back(wanted(k));
+      for (const std::uint32_t k : s.out) room.push_back(is_on(where_, wanted(k)) ? argument() : wanted(k));
       auto made = run_host_step(s, in, symbols_, take(s.bodies.size()), options_, room);
       for (std::size_t k = 0; k < made.size(); ++k) {
         symbols_.match(s.results[k], made[k].get_shape(), "result " + std::to_string(k));
@@ -150,6 +170,7 @@ class segment_run {
   std::vector<run_memory>& inner_;
   const std::span<argument> outputs_;
   const run_options& options_;
+  const device* const where_;  // null: all memory is the host's
   known_symbols symbols_;
   std::vector<argument> slots_;
   std::vector<bool> own_;  // by slot: a step made it, in memory that nothing else has
@@ -159,8 +180,12 @@ class segment_run {
 
 class segmented_program final : public runner {
  public:
-  segmented_program(segmentation cut, const compiled_program& of)
-      : cut_(std::move(cut)), ports_(of.ports), pool_(*of.pool), grows_(of.ports.outputs.size(), false) {
+  segmented_program(segmentation cut, const compiled_program& of, std::shared_ptr<const device> where)
+      : cut_(std::move(cut)),
+        ports_(of.ports),
+        pool_(*of.pool),
+        where_(std::move(where)),
+        grows_(of.ports.outputs.size(), false) {
     for (const segment& s : cut_.segments)
       for (const auto& [own, of] : s.growing) grows_[of] = true;
   }
@@ -185,7 +210,9 @@ class segmented_program final : public runner {
       raise(fault::of(errc::invalid_argument, "number of outputs", ports_.outputs.size(), outputs.size()));
     for (std::size_t i = 0; i < inputs.size(); ++i) ports_.check_type(i, inputs[i].get_shape());
     ports_.check_data(inputs);
-    segment_run r(cut_, w.inner, outputs, options, symbols_of(w.outer, inputs), memory_of(inputs, outputs));
+    if (where_ && options.stream) where_->make_queue(options.stream)->wait();  // segments have a queue of their own
+    segment_run r(cut_, w.inner, outputs, options, where_.get(), symbols_of(w.outer, inputs),
+                  memory_of(inputs, outputs));
     for (std::size_t i = 0; i < inputs.size(); ++i) r.put(static_cast<std::uint32_t>(i), inputs[i]);
     r.run();
     for (std::size_t k = 0; k < outputs.size(); ++k) {
@@ -229,7 +256,7 @@ class segmented_program final : public runner {
       to = value.owned();
       return;
     }
-    if (is_unset(to) && own) {
+    if (is_unset(to) && own && !is_on(where_.get(), value)) {
       to = value;
       return;
     }
@@ -239,12 +266,21 @@ class segmented_program final : public runner {
       raise(errc::shape_mismatch, "output '" + ports_.outputs[k].name + "': expected row-major " + to_string(made) +
                                       ", found " + to_string(given));
     if (value.data() == to.data() && value.get_shape().standard()) return;  // it was made there
-    copy_tensor(tensor_of(value), tensor_of(to), &pool_);
+    const argument here = on_host(value, where_.get());
+    if (made.bytes().value() == 0 || !where_ || !where_->owns(to.data())) {
+      copy_tensor(tensor_of(here), tensor_of(to), &pool_);
+      return;
+    }
+    const argument dense = here.contiguous();
+    const auto queue = where_->make_queue();
+    queue->copy(to.data(), dense.data(), static_cast<std::size_t>(made.bytes().value()));
+    queue->wait();
   }
 
   const segmentation cut_;
   const signature& ports_;
   thread_pool& pool_;
+  const std::shared_ptr<const device> where_;
   std::vector<bool> grows_;  // by output
 };
 
@@ -252,7 +288,7 @@ class segmented_program final : public runner {
 
 std::unique_ptr<const runner> make_segmented_program(compiled_program& p, const target& t, const plan_choices& choices,
                                                      const std::vector<output_alias>& aliases) {
-  return std::make_unique<segmented_program>(cut_program(p, t, choices, aliases), p);
+  return std::make_unique<segmented_program>(cut_program(p, t, choices, aliases), p, t.get_device());
 }
 
 }  // namespace kiln::detail

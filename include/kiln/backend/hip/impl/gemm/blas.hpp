@@ -20,7 +20,8 @@ class blas_gemm {
   static std::shared_ptr<const blas_gemm> find_for_large(const gemm_problem& p, const context& where);
 
   std::size_t scratch_bytes() const { return scratch_bytes_; }
-  void run(device_queue& queue, std::span<std::byte> scratch, const void* a, const void* b, void* result) const;
+  /// False, and nothing was given to the queue, where the library refuses the operands or the scratch memory is less.
+  bool run(device_queue& queue, std::span<std::byte> scratch, const void* a, const void* b, void* result) const;
 
  private:
   using owned = std::unique_ptr<void, blas_closer>;

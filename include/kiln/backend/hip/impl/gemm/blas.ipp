@@ -145,13 +145,17 @@ std::shared_ptr<const blas_gemm> blas_gemm::find_for_large(const gemm_problem& p
   return find(p, where);
 }
 
-void blas_gemm::run(device_queue& queue, std::span<std::byte> scratch, const void* a, const void* b,
+bool blas_gemm::run(device_queue& queue, std::span<std::byte> scratch, const void* a, const void* b,
                     void* result) const {
+  if (scratch.size() < scratch_bytes_) return false;
   const float one = 1, zero = 0;
   const int code = find_calls()->cublasLtMatmul(handle_, product_.get(), &one, b, left_.get(), a, right_.get(), &zero,
                                                 result, result_.get(), result, result_.get(), algorithm_.data(),
                                                 scratch.data(), scratch_bytes_, queue.stream());
+  constexpr int invalid_value = 7, not_supported = 15;
+  if (code == invalid_value || code == not_supported) return false;
   if (code != 0) raise(errc::internal, "cublasLtMatmul: status " + std::to_string(code));
+  return true;
 }
 
 }  // namespace kiln::hip

@@ -25,14 +25,19 @@ class dot_kernel final : public gpu_kernel {
 
   void run(const launch& l) const override {
     if (l.out[0].elements() == 0) return;
-    const auto made = built_for(l.in, l.out);
+    auto made = built_for(l.in, l.out);
+    if (made->blas && !made->blas->run(*l.queue, l.scratch, l.in[body_.operands[0]].data, l.in[body_.operands[1]].data,
+                                       l.out[0].data))
+      made = built_for(l.in, l.out, false);
     if (made->blas) {
-      made->blas->run(*l.queue, l.scratch, l.in[body_.operands[0]].data, l.in[body_.operands[1]].data, l.out[0].data);
       std::vector<const void*> extra;
       for (std::size_t i : body_.epilogue_inputs) extra.push_back(l.in[i].data);
       if (made->epilogue) made->epilogue.run(*l.queue, l.out[0].data, extra);
       return;
     }
+    if (made->plan.scratch_bytes > l.scratch.size())
+      raise(errc::internal, "scratch memory of a product: expected " + std::to_string(made->plan.scratch_bytes) +
+                                " bytes, found " + std::to_string(l.scratch.size()));
     const std::vector<const tensor*> all = operands(l.in, l.out[0]);
     const std::size_t outer = made->outer.extent.size();
     std::vector<std::int64_t> at(outer, 0);
@@ -68,12 +73,14 @@ class dot_kernel final : public gpu_kernel {
     return all;
   }
 
-  std::shared_ptr<const built> built_for(std::span<const tensor> in, std::span<const tensor> out) const {
-    return built_.get(key_of(in, out), [&] {
+  // `library`: the platform's may compute it.
+  std::shared_ptr<const built> built_for(std::span<const tensor> in, std::span<const tensor> out,
+                                         bool library = true) const {
+    return (library ? built_ : built_here_).get(key_of(in, out), [&] {
       built made;
       if (out[0].elements() != 0) {
         const gemm_problem p = problem(operands(in, out[0]), made.outer);
-        if (made.outer.extent.empty()) made.blas = blas_gemm::find_for_large(p, where());
+        if (library && made.outer.extent.empty()) made.blas = blas_gemm::find_for_large(p, where());
         if (made.blas) {
           if (epilogue_) made.epilogue = separate_epilogue(*epilogue_, body_, in, out, where());
           return made;
@@ -165,7 +172,7 @@ class dot_kernel final : public gpu_kernel {
   lower::contraction_body<module_graph> body_;
   std::optional<row_program> epilogue_;
   bool constant_ = false;
-  by_sizes<built> built_;
+  by_sizes<built> built_, built_here_;
 };
 
 }  // namespace

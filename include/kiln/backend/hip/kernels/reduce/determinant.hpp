@@ -88,7 +88,7 @@ KILN_FN void inverted(T* out, T* left, V* work, const T* in, i64 n, i64 row, int
   }
   sync_block();
   for (i64 k = lane; k < n * n; k += Lanes) {
-    out[base + k] = stored<T>(singular ? V(__builtin_nanf("")) : b[k]);
+    out[base + k] = stored<T>(singular ? V(bits_as_float(0x7fc00000u)) : b[k]);
     left[base + k] = stored<T>(a[k]);
   }
 }

@@ -1,0 +1,107 @@
+#pragma once
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "kiln/onnx/import.hpp"
+#include "versus.hpp"
+
+/// The lists that bench/operators/generate.py writes. A line has fields between tabs: the case's name, the model's file
+/// (from the list's folder), the greatest difference that is allowed, relative to the greatest value, or "=" and the
+/// difference itself (negative: values are random), and for each input NAME|EXTENTS|LOW:HIGH, or NAME|EXTENTS|=VALUES
+/// for values that repeat.
+namespace kiln::bench {
+
+struct input_row {
+  std::string name;
+  dims lens;
+  double low = 0, high = 0;
+  std::vector<double> values;
+};
+struct case_row {
+  std::string name, file;
+  double tolerance = 0;
+  bool relative = true;
+  std::vector<input_row> inputs;
+};
+
+inline std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, at);) parts.push_back(part);
+  return parts;
+}
+
+/// The cases whose names hold `only`.
+inline std::vector<case_row> read_cases(const std::string& list, const std::string& only) {
+  std::ifstream in(list);
+  if (!in) throw std::runtime_error("can't read " + list);
+  std::vector<case_row> rows;
+  int number = 0;
+  for (std::string line; std::getline(in, line); ++number) {
+    const auto fields = split(line, '\t');
+    if (fields.size() < 3) throw std::runtime_error(fmt::format("{}:{}: fewer than 3 fields", list, number + 1));
+    if (fields[0].find(only) == std::string::npos) continue;
+    const bool relative = !fields[2].starts_with('=');
+    case_row row{fields[0], fields[1], std::stod(fields[2].substr(relative ? 0 : 1)), relative, {}};
+    for (std::size_t i = 3; i < fields.size(); ++i) {
+      const auto parts = split(fields[i], '|');
+      if (parts.size() != 3) throw std::runtime_error(fmt::format("{}:{}: {}", list, number + 1, fields[i]));
+      input_row input{parts[0], {}, 0, 0, {}};
+      for (const std::string& n : split(parts[1], ',')) input.lens.push_back(std::stoll(n));
+      if (parts[2][0] == '=') {
+        for (const std::string& v : split(parts[2].substr(1), ',')) input.values.push_back(std::stod(v));
+      } else {
+        const auto range = split(parts[2], ':');
+        input.low = std::stod(range.at(0)), input.high = std::stod(range.at(1));
+      }
+      row.inputs.push_back(std::move(input));
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+inline argument values_of(const input_row& row, dtype type, unsigned seed) {
+  const shape s(type, row.lens);
+  if (row.values.empty()) return random_values(s, row.low, row.high, seed);
+  argument a(s);
+  for (std::int64_t i = 0; i < a.elements(); ++i)
+    encode(type, &row.values[static_cast<std::size_t>(i) % row.values.size()],
+           a.data() + i * static_cast<std::int64_t>(size_of(type)), 1);
+  return a;
+}
+
+inline std::string read_file(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw std::runtime_error("can't read " + path.string());
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// Seeded values of a case's inputs, by the model's names.
+inline std::map<std::string, argument> inputs_of(const case_row& row, std::span<const std::byte> model) {
+  std::map<std::string, argument> named;
+  unsigned seed = 0;
+  const auto declared = onnx::model_inputs(model);
+  for (const input_row& input : row.inputs) {
+    const auto at = std::find_if(declared.begin(), declared.end(), [&](const auto& v) { return v.name == input.name; });
+    if (at == declared.end()) throw std::runtime_error("the model has no input " + input.name);
+    named[input.name] = values_of(input, onnx::to_dtype(at->type).value(), ++seed);
+  }
+  return named;
+}
+
+/// One line without tabs, of at most so many characters.
+inline std::string in_short(std::string text, std::size_t most = 200) {
+  for (char& c : text)
+    if (c == '\n' || c == '\t') c = ' ';
+  return text.substr(0, most);
+}
+
+}  // namespace kiln::bench
