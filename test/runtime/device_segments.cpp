@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kiln/graph/builder.hpp"
-#include "kiln/op/dynamic/nonzero.hpp"
+#include "kiln/op/dynamic/selection.hpp"
 #include "kiln/runtime/executable.hpp"
 #include "kiln/runtime/run_options.hpp"
 #include "peer/gpu/alone/fake_gpu.hpp"
