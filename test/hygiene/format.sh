@@ -13,6 +13,11 @@ if [ "${1:-}" = --fix ]; then
   exit
 fi
 
+# One process for all; what differs is asked for file by file.
+if $tool --dry-run -Werror "${files[@]}" 2>/dev/null; then
+  echo "0 of ${#files[@]} files differ from what $tool writes"
+  exit
+fi
 bad=0
 for file in "${files[@]}"; do
   if ! difference=$(diff -u --label "$file" --label formatted "$file" <($tool "$file")); then

@@ -1,28 +1,29 @@
 #!/usr/bin/env bash
 # lone_headers.sh COMPILER STAMPS [FOLDER...]: every public header (of these folders of kiln, and those beside them)
-# compiles alone. STAMPS is a folder that remembers, so that a header is compiled again only after something it includes
-# has changed.
+# compiles alone, or first in a unit of headers that include it (header_chains.py). STAMPS is a folder that remembers, so
+# that headers are compiled again only after something they include has changed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-if [ "${1:-}" = --one ]; then
-  compiler=$2 stamps=$3 header=$4
+if [ "${1:-}" = --unit ]; then
+  compiler=$2 stamps=$3
+  shift 3
+  header=${!#}
   stamp=$stamps/${header//\//_}
-  if [ -f "$stamp.d" ] && [ -f "$stamp.ok" ]; then
+  if [ -f "$stamp.d" ] && [ -f "$stamp.ok" ] && [ "$(<"$stamp.ok")" = "$*" ]; then
     stale=$(sed -e 's/^[^:]*: *//' -e 's/ *\\$//' "$stamp.d" | tr -s ' ' '\n' | while read -r file; do
       [ -z "$file" ] || { [ -f "$file" ] && [ ! "$file" -nt "$stamp.ok" ]; } || echo stale
     done)
-    [ -n "$stale" ] || { echo "same      $header"; exit; }
+    [ -n "$stale" ] || { printf 'same      %s\n' "$@"; exit; }
   fi
   rm -f "$stamp.ok"
-  touch "$stamp.begun"
+  echo "$*" >"$stamp.begun"
   # A header of one instruction set is alone with that set.
   case $header in
     */avx512*) level=-march=x86-64-v4 ;;
     */avx2*) level=-march=x86-64-v3 ;;
     *) level= ;;
   esac
-  begun=$EPOCHREALTIME
   package=
   case $header in
     kiln/eigen.hpp) package=eigen3 ;;
@@ -32,9 +33,12 @@ if [ "${1:-}" = --one ]; then
   # shellcheck disable=SC2086
   if errors=$("$compiler" -std=c++20 -fsyntax-only -Wall -Wextra -Werror -ffp-contract=off $level $package -I include \
     -I include/kiln/interface/migraphx/include -I include/kiln/interface/onnxruntime/shim/include -I include/kiln/interface/genai/include \
-    -MMD -MF "$stamp.d" -x c++ - <<<"#include <$header>" 2>&1); then
+    -MMD -MF "$stamp.d" -x c++ - <<<"$(printf '#include <%s>\n' "$@")" 2>&1); then
     mv "$stamp.begun" "$stamp.ok"
-    awk -v a="$begun" -v b="$EPOCHREALTIME" -v header="$header" 'BEGIN { printf "ok %6.2f %s\n", b - a, header }'
+    printf 'ok        %s\n' "$@"
+  elif [ $# -gt 1 ]; then  # which of them it is
+    for one in "$@"; do bash "$0" --unit "$compiler" "$stamps" "$one"; done | tee "$stamp.each"
+    grep -q '^FAILED' "$stamp.each" || printf 'FAILED    %s, together\n%s\n' "$*" "$(grep -m 3 'error' <<<"$errors")"
   else
     printf 'FAILED    %s\n%s\n' "$header" "$(grep -m 3 'error' <<<"$errors" || head -n 3 <<<"$errors")"
   fi
@@ -50,9 +54,11 @@ if [ $# != 0 ]; then
 fi
 command -v "$compiler" >/dev/null || { echo "SKIPPED: $compiler is missing"; exit 77; }
 mkdir -p "$stamps"
-report=$(cd include && find "${folders[@]}" \( -name '*.hpp' -o -name '*.h' \) -not -path '*/impl/*' | sort |
-  xargs -P 2 -n 1 bash ../test/hygiene/lone_headers.sh --one "$compiler" "$stamps")
-sort -k 3 <<<"$report" | grep -v '^FAILED\|error' || true
+units=(cat)
+! command -v python3 >/dev/null || units=(python3 ../test/hygiene/header_chains.py)
+report=$(cd include && find "${folders[@]}" \( -name '*.hpp' -o -name '*.h' \) -not -path '*/impl/*' | sort | "${units[@]}" |
+  xargs -P 2 -L 1 bash ../test/hygiene/lone_headers.sh --unit "$compiler" "$stamps")
+sort -k 2 <<<"$report" | grep -v '^FAILED\|error' || true
 failed=$(grep -c '^FAILED' <<<"$report" || true)
 grep -A 3 '^FAILED' <<<"$report" || true
 echo "$compiler: $failed headers do not compile alone"

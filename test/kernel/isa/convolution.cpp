@@ -24,8 +24,7 @@ template <class T> void check(const conv_problem& p) {
 }
 
 template <class T> class convolution_test : public testing::Test {};
-using scalars = testing::Types<float, double>;
-TYPED_TEST_SUITE(convolution_test, scalars);
+TYPED_TEST_SUITE(convolution_test, convolved);
 
 TYPED_TEST(convolution_test, kernels_strides_pads_dilations) {
   for (std::int64_t kernel : {1, 2, 3, 5})

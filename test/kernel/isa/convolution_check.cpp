@@ -1,24 +1,114 @@
 #include "kernel/isa/convolution_check.hpp"
 
+#include <dlfcn.h>
+
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
-#include "kiln/kernel/gemm/affine_epilogue.hpp"
+#include "kiln/backend/eigen/isa_layout.hpp"
 
 namespace kiln::testing {
 
-template <class T>
-void run_plain(kiln::thread_pool& pool, const convolution<T>& conv, const T* in, const T* weights, T* out, T* scratch,
-               const channel_prologue<T>* prologue) {
-  conv.run(pool, in, weights, out, scratch, no_conv_epilogue{}, prologue);
+namespace {
+
+// The kernels of this level, whatever level the loader has taken for this process.
+const eigen::isa_table& kernels_of_level() {
+  static const eigen::isa_table& table = []() -> const eigen::isa_table& {
+    void* const library = ::dlopen(KILN_LEVEL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!library) throw std::runtime_error(::dlerror());
+    const auto get = reinterpret_cast<const eigen::isa_table* (*)()>(::dlsym(library, "kiln_eigen_isa"));
+    if (!get) throw std::runtime_error(::dlerror());
+    const eigen::isa_table& found = *get();
+    if (found.layout != eigen::isa_layout() || found.vector_bytes != native_bytes)
+      throw std::runtime_error(KILN_LEVEL_LIBRARY " is not of this level and of these headers");
+    return found;
+  }();
+  return table;
+}
+
+class shipped final : public planned_convolution<float> {
+ public:
+  shipped(const conv_problem& p, unsigned workers, conv_method method, const image_layout& in, const image_layout& out,
+          bool has_prologue)
+      : plan_(kernels_of_level().plan_conv(p, workers, method, in, out, has_prologue)) {}
+  std::int64_t scratch_size() const override { return plan_->scratch_floats(); }
+  void run(kiln::thread_pool& pool, const float* in, const float* weights, float* out, float* scratch,
+           const epilogue& after, const channel_prologue<float>* prologue) const override {
+    eigen::conv_epilogue how{.affine = after.affine};
+    if (after.each) {
+      how.self = const_cast<tile_function*>(&after.each);
+      how.call = [](void* self, std::int64_t image, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0,
+                    std::int64_t pixels, float* c, std::ptrdiff_t c_row) {
+        (*static_cast<const tile_function*>(self))(image, channel0, channels, pixel0, pixels, c, c_row);
+      };
+    }
+    plan_->run(pool, in, weights, out, scratch, how, prologue);
+  }
+
+ private:
+  std::unique_ptr<const eigen::conv_plan> plan_;
+};
+
+[[maybe_unused]] std::int64_t weights_size(const conv_problem& p, conv_method method, float) {
+  return kernels_of_level().conv_weight_floats(p, method);
+}
+void pack(kiln::thread_pool& pool, const conv_problem& p, conv_method method, float* to, const float* weights) {
+  kernels_of_level().pack_conv_weights(pool, p, method, to, weights);
+}
+
+#if defined __AVX2__ && !defined __AVX512F__
+class of_doubles final : public planned_convolution<double> {
+ public:
+  of_doubles(const conv_problem& p, unsigned workers, conv_method method, const image_layout& in,
+             const image_layout& out, bool has_prologue)
+      : convolution_(p, workers, method, in, out, has_prologue), channels_(p.out_channels), nhwc_(out.nhwc) {}
+  std::int64_t scratch_size() const override { return convolution_.scratch_size(); }
+  // one kind of epilogue for all: what each method is compiled with
+  void run(kiln::thread_pool& pool, const double* in, const double* weights, double* out, double* scratch,
+           const epilogue& after, const channel_prologue<double>* prologue) const override {
+    convolution_.run(
+        pool, in, weights, out, scratch,
+        [&](std::int64_t image, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0, std::int64_t pixels,
+            double* c, std::ptrdiff_t c_row) {
+          if (after.affine)
+            affine_conv_epilogue<double>{*after.affine, channels_, nhwc_}(image, channel0, channels, pixel0, pixels, c,
+                                                                          c_row);
+          else if (after.each)
+            after.each(image, channel0, channels, pixel0, pixels, c, c_row);
+        },
+        prologue);
+  }
+
+ private:
+  convolution<double> convolution_;
+  std::int64_t channels_;
+  bool nhwc_;
+};
+
+std::int64_t weights_size(const conv_problem& p, conv_method method, double) {
+  return conv_weights_size<double>(p, method);
+}
+void pack(kiln::thread_pool& pool, const conv_problem& p, conv_method method, double* to, const double* weights) {
+  pack_conv_weights(pool, p, method, to, weights);
+}
+#endif
+
+}  // namespace
+
+template <>
+std::unique_ptr<const planned_convolution<float>> plan_convolution(const conv_problem& p, unsigned workers,
+                                                                   conv_method method, const image_layout& in,
+                                                                   const image_layout& out, bool has_prologue) {
+  return std::make_unique<shipped>(p, workers, method, in, out, has_prologue);
 }
 
 template <class T>
 std::vector<T> packed_weights(kiln::thread_pool& pool, const conv_problem& p, conv_method method,
                               const std::vector<T>& w) {
-  std::vector<T> to(static_cast<std::size_t>(conv_weights_size<T>(p, method)), std::numeric_limits<T>::quiet_NaN());
-  pack_conv_weights(pool, p, method, to.data(), w.data());
+  std::vector<T> to(static_cast<std::size_t>(weights_size(p, method, T())), std::numeric_limits<T>::quiet_NaN());
+  pack(pool, p, method, to.data(), w.data());
   return to;
 }
 
@@ -35,10 +125,10 @@ void check_method(kiln::thread_pool& pool, const conv_problem& p, conv_method me
     for (std::int64_t c = 0; c < from.channels; ++c)
       for (std::int64_t i = 0; i < from.pixels; ++i)
         in[from.at(n, c, i)] = planes[test_layout{false, from.channels, from.pixels}.at(n, c, i)];
-  const convolution<T> conv(p, pool.size(), method, from.layout(), to.layout());
+  const auto conv = plan_convolution<T>(p, pool.size(), method, from.layout(), to.layout());
   const std::vector<T> weights = packed_weights(pool, p, method, w);
   // Unwritten scratch must not reach a result, nor may anything be written behind it.
-  const auto scratch_size = static_cast<std::size_t>(conv.scratch_size());
+  const auto scratch_size = static_cast<std::size_t>(conv->scratch_size());
   std::vector<T> scratch(scratch_size + 32, std::numeric_limits<T>::quiet_NaN());
   for (std::size_t i = scratch_size; i < scratch.size(); ++i) scratch[i] = T(5);
   std::vector<T> out(to.size(p.batch) + 32, T(-77));
@@ -48,18 +138,18 @@ void check_method(kiln::thread_pool& pool, const conv_problem& p, conv_method me
     ++visits.at(test_layout{false, channels, pixels}.at(image, channel, pixel));
     return T(channel) - T(0.25) * T(pixel) + T(image);
   };
-  conv.run(pool, in.data(), weights.data(), out.data(), scratch.data(),
-           [&](std::int64_t image, std::int64_t channel0, std::int64_t channel_count, std::int64_t pixel0,
-               std::int64_t pixel_count, T* c, std::ptrdiff_t c_row) {
-             for (std::int64_t r = 0; r < channel_count; ++r)
-               for (std::int64_t j = 0; j < pixel_count; ++j) {
-                 const std::int64_t pixel = pixel0 + j;
-                 if (out_nhwc)
-                   c[j * c_row + r] += added(pixel / pixels, channel0 + r, pixel % pixels);
-                 else
-                   c[r * c_row + j] += added(image, channel0 + r, pixel);
-               }
-           });
+  conv->run(pool, in.data(), weights.data(), out.data(), scratch.data(),
+            {.each = [&](std::int64_t image, std::int64_t channel0, std::int64_t channel_count, std::int64_t pixel0,
+                         std::int64_t pixel_count, T* c, std::ptrdiff_t c_row) {
+              for (std::int64_t r = 0; r < channel_count; ++r)
+                for (std::int64_t j = 0; j < pixel_count; ++j) {
+                  const std::int64_t pixel = pixel0 + j;
+                  if (out_nhwc)
+                    c[j * c_row + r] += added(pixel / pixels, channel0 + r, pixel % pixels);
+                  else
+                    c[r * c_row + j] += added(image, channel0 + r, pixel);
+                }
+            }});
   double tolerance = (std::is_same_v<T, float> ? 1e-6 : 1e-14) * static_cast<double>(p.depth() + channels + pixels + 1);
   // points of 2 and -2
   if (method == conv_method::winograd_4x4 || method == conv_method::winograd_1d ||
@@ -90,8 +180,7 @@ void check_method(kiln::thread_pool& pool, const conv_problem& p, conv_method me
   else
     affine.row_bias = bias.data(), affine.row_period = channels, affine.offset = T(.125), affine.high = T(.75),
     affine.then = {activation::function::swish};
-  conv.run(pool, in.data(), weights.data(), out.data(), scratch.data(),
-           affine_conv_epilogue<T>{affine, channels, out_nhwc});
+  conv->run(pool, in.data(), weights.data(), out.data(), scratch.data(), {.affine = &affine});
   i = 0;
   for (std::int64_t n = 0; n < p.batch; ++n)
     for (std::int64_t c = 0; c < channels; ++c)
@@ -110,16 +199,22 @@ void check_method(kiln::thread_pool& pool, const conv_problem& p, conv_method me
     ASSERT_EQ(scratch[k], T(5)) << "written after the scratch";
 }
 
-#define KILN_CONVOLUTION_CHECK(type)                                                                                  \
-  template void check_method<type>(kiln::thread_pool&, const conv_problem&, conv_method, bool, bool,                  \
-                                   const std::vector<type>&, const std::vector<type>&, const std::vector<double>&,    \
-                                   const std::optional<nchw_strides>&);                                               \
-  template void run_plain<type>(kiln::thread_pool&, const convolution<type>&, const type*, const type*, type*, type*, \
-                                const channel_prologue<type>*);                                                       \
-  template std::vector<type> packed_weights<type>(kiln::thread_pool&, const conv_problem&, conv_method,               \
+#define KILN_CONVOLUTION_CHECK(type)                                                                               \
+  template void check_method<type>(kiln::thread_pool&, const conv_problem&, conv_method, bool, bool,               \
+                                   const std::vector<type>&, const std::vector<type>&, const std::vector<double>&, \
+                                   const std::optional<nchw_strides>&);                                            \
+  template std::vector<type> packed_weights<type>(kiln::thread_pool&, const conv_problem&, conv_method,            \
                                                   const std::vector<type>&)
 KILN_CONVOLUTION_CHECK(float);
+#if defined __AVX2__ && !defined __AVX512F__
+template <>
+std::unique_ptr<const planned_convolution<double>> plan_convolution(const conv_problem& p, unsigned workers,
+                                                                    conv_method method, const image_layout& in,
+                                                                    const image_layout& out, bool has_prologue) {
+  return std::make_unique<of_doubles>(p, workers, method, in, out, has_prologue);
+}
 KILN_CONVOLUTION_CHECK(double);
+#endif
 #undef KILN_CONVOLUTION_CHECK
 
 }  // namespace kiln::testing

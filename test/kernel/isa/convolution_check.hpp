@@ -4,10 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "kernel/isa/random_values.hpp"
+#include "kiln/kernel/gemm/affine_epilogue.hpp"
 
 namespace kiln::testing {
 
@@ -59,20 +62,42 @@ struct test_layout {
   }
 };
 
+/// Doubles are tested at one level: no library has convolutions of them.
+#if defined __AVX2__ && !defined __AVX512F__
+using convolved = ::testing::Types<float, double>;
+#else
+using convolved = ::testing::Types<float>;
+#endif
+
+/// A convolution planned for its sizes, of float by libkiln_eigen of this level as it is shipped, of double by the
+/// template: see `convolution` of its arguments and functions.
+template <class T> class planned_convolution {
+ public:
+  using tile_function = std::function<void(std::int64_t image, std::int64_t channel0, std::int64_t channels,
+                                           std::int64_t pixel0, std::int64_t pixels, T* c, std::ptrdiff_t c_row)>;
+  struct epilogue {
+    tile_function each = {};                     ///< called for each tile; empty: nothing is
+    const affine_epilogue<T>* affine = nullptr;  ///< null: none; no `each` beside it
+  };
+  virtual ~planned_convolution() = default;
+  virtual std::int64_t scratch_size() const = 0;
+  virtual void run(kiln::thread_pool& pool, const T* in, const T* weights, T* out, T* scratch,
+                   const epilogue& after = {}, const channel_prologue<T>* prologue = nullptr) const = 0;
+};
+
+template <class T>
+std::unique_ptr<const planned_convolution<T>> plan_convolution(const conv_problem& p, unsigned workers,
+                                                               conv_method method, const image_layout& in = {},
+                                                               const image_layout& out = {}, bool has_prologue = false);
+
 /// Runs one method with a plain epilogue and, by several threads, with an affine epilogue: every output is right and
-/// visited once, and nothing is read or written beside what may be. For float and double, compiled in
-/// convolution_check.cpp: one unit for all tests, as the methods are many.
+/// visited once, and nothing is read or written beside what may be.
 template <class T>
 void check_method(kiln::thread_pool& pool, const conv_problem& p, conv_method method, bool in_nhwc, bool out_nhwc,
                   const std::vector<T>& planes, const std::vector<T>& w, const std::vector<double>& expected,
                   const std::optional<nchw_strides>& apart = {});
 
-/// Runs a convolution without an epilogue, perhaps behind a prologue; compiled like `check_method`.
-template <class T>
-void run_plain(kiln::thread_pool& pool, const convolution<T>& conv, const T* in, const T* weights, T* out, T* scratch,
-               const channel_prologue<T>* prologue = nullptr);
-
-/// `pack_conv_weights` into a new vector, NaN where it writes nothing; compiled like `check_method`.
+/// `pack_conv_weights` into a new vector, NaN where it writes nothing.
 template <class T>
 std::vector<T> packed_weights(kiln::thread_pool& pool, const conv_problem& p, conv_method method,
                               const std::vector<T>& w);

@@ -35,9 +35,9 @@ void check_prologue(kiln::thread_pool& pool, const conv_problem& p, conv_method 
   const test_layout from{in_nhwc, p.in_channels, p.input_pixels()}, to{out_nhwc, p.out_channels, p.output_pixels()},
       dense{false, p.in_channels, p.input_pixels()};
   const auto w = random_values<T>(p.out_channels * p.depth(), 2);
-  const convolution<T> conv(p, 3, method, from.layout(), to.layout(), true);
+  const auto conv = plan_convolution<T>(p, 3, method, from.layout(), to.layout(), true);
   const std::vector<T> weights = packed_weights(pool, p, method, w);
-  const auto scratch_size = static_cast<std::size_t>(conv.scratch_size());
+  const auto scratch_size = static_cast<std::size_t>(conv->scratch_size());
   std::vector<T> scratch(scratch_size + 32, std::numeric_limits<T>::quiet_NaN());
   for (std::size_t i = scratch_size; i < scratch.size(); ++i) scratch[i] = T(5);
   // Twice: what the scratch holds of the first run must not be taken for the second one's input.
@@ -52,7 +52,7 @@ void check_prologue(kiln::thread_pool& pool, const conv_problem& p, conv_method 
           x = change.of(x, c);
         }
     const auto expected = naive(p, planes, w);
-    run_plain(pool, conv, in.data(), weights.data(), out.data(), scratch.data(), &change.prologue);
+    conv->run(pool, in.data(), weights.data(), out.data(), scratch.data(), {}, &change.prologue);
     const double tolerance = (std::is_same_v<T, float> ? 1e-6 : 1e-14) * static_cast<double>(p.depth() + 1);
     std::size_t i = 0;
     for (std::int64_t n = 0; n < p.batch; ++n)
@@ -95,10 +95,13 @@ TEST(convolution_prologue, changes_the_input_for_every_method_and_layout) {
   }
 }
 
-TEST(convolution_prologue, serves_doubles) {
+template <class T> class convolution_prologue_of : public ::testing::Test {};
+TYPED_TEST_SUITE(convolution_prologue_of, convolved);
+
+TYPED_TEST(convolution_prologue_of, is_served) {
   kiln::thread_pool pool(2);
   for (const bool last : {false, true})
-    check_prologue<double>(pool, plane(1, 33, 20, 1, 9, 9, 1), conv_method::nhwc_gemm, last, last, 7);
+    check_prologue<TypeParam>(pool, plane(1, 33, 20, 1, 9, 9, 1), conv_method::nhwc_gemm, last, last, 7);
 }
 
 TEST(convolution_prologue, keeps_what_is_no_number) {

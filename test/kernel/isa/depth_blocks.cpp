@@ -108,7 +108,10 @@ TYPED_TEST(depth_blocks_test, few_rows_of_large_products) {
       }
 }
 
-TYPED_TEST(depth_blocks_test, convolutions_have_the_same_bits_however_they_are_cut) {
+template <class T> class depth_blocks_of_convolutions : public testing::Test {};
+TYPED_TEST_SUITE(depth_blocks_of_convolutions, kiln::testing::convolved);
+
+TYPED_TEST(depth_blocks_of_convolutions, have_the_same_bits_however_they_are_cut) {
   using T = TypeParam;
   conv_problem p;
   p.batch = 1, p.in_channels = 130, p.out_channels = 300, p.groups = 1;
@@ -121,11 +124,11 @@ TYPED_TEST(depth_blocks_test, convolutions_have_the_same_bits_however_they_are_c
   std::vector<T> expected;
   for (const unsigned workers : {1U, 2U, 5U}) {
     kiln::thread_pool pool(workers);
-    const convolution<T> c(p, workers, conv_method::nhwc_gemm, from, to);
+    const auto c = kiln::testing::plan_convolution<T>(p, workers, conv_method::nhwc_gemm, from, to);
     const std::vector<T> packed = kiln::testing::packed_weights(pool, p, conv_method::nhwc_gemm, w);
     std::vector<T> out(static_cast<std::size_t>(p.out_channels * p.output_pixels())),
-        scratch(static_cast<std::size_t>(c.scratch_size()) + 16);
-    kiln::testing::run_plain(pool, c, in.data(), packed.data(), out.data(), scratch.data());
+        scratch(static_cast<std::size_t>(c->scratch_size()) + 16);
+    c->run(pool, in.data(), packed.data(), out.data(), scratch.data());
     if (expected.empty()) expected = out;
     ASSERT_EQ(out, expected) << workers;
   }

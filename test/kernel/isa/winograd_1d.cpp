@@ -14,8 +14,7 @@ template <class T> void check_rows(const conv_problem& p) {
 }
 
 template <class T> class winograd_1d : public testing::Test {};
-using scalars = testing::Types<float, double>;
-TYPED_TEST_SUITE(winograd_1d, scalars);
+TYPED_TEST_SUITE(winograd_1d, convolved);
 
 TYPED_TEST(winograd_1d, kernels_strides_pads) {
   std::int64_t out = 1, width = 11;
@@ -105,10 +104,10 @@ TEST(winograd_1d, precision) {
     const auto w = random_values<float>(p.out_channels * p.depth(), 2);
     const auto expected = naive(p, in, w);
     kiln::thread_pool pool(1);
-    const convolution<float> conv(p, 1, conv_method::winograd_1d);
+    const auto conv = plan_convolution<float>(p, 1, conv_method::winograd_1d);
     const std::vector<float> packed = packed_weights(pool, p, conv_method::winograd_1d, w);
-    std::vector<float> out(expected.size()), scratch(static_cast<std::size_t>(conv.scratch_size()));
-    run_plain(pool, conv, in.data(), packed.data(), out.data(), scratch.data());
+    std::vector<float> out(expected.size()), scratch(static_cast<std::size_t>(conv->scratch_size()));
+    conv->run(pool, in.data(), packed.data(), out.data(), scratch.data());
     double error = 0, greatest = 0;
     for (std::size_t i = 0; i < out.size(); ++i) {
       error = std::max(error, std::abs(static_cast<double>(out[i]) - expected[i]));
