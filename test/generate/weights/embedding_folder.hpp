@@ -10,7 +10,7 @@ namespace kiln::language::testing {
 /// plus p in the first number, plus the type's row.
 struct embedding_folder {
   static constexpr std::int64_t vocabulary = 2048, width = 6;
-  const scratch_folder own;
+  const test::temporary_folder own;
 
   static float number(std::int64_t token, std::int64_t k) {
     return static_cast<float>((token * 7 + k * 13) % 29) / 8.0F - 1.0F + static_cast<float>(token % 5 == k);
