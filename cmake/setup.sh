@@ -9,7 +9,7 @@ build_packages="g++ cmake ninja-build libboost1.81-dev libeigen3-dev libonnx-dev
   libssl-dev prometheus-cpp-dev libgrpc++-dev protobuf-compiler-grpc"
 test_packages="git clang-16 clang-tidy-16 libclang-rt-16-dev clang-format-14 libonnx-testdata libgtest-dev libgmock-dev
   libbenchmark-dev libamdhip64-dev pkg-config valgrind python3-numpy mypy python3-build python3-wheel python3-setuptools
-  python3-venv python3-jinja2 python3-onnx sentencepiece"
+  python3-venv python3-jinja2 python3-onnx python3-torch python3-torchvision sentencepiece"
 
 # install_missing PACKAGE...: asks apt-get only for what is not there.
 install_missing() {

@@ -80,7 +80,7 @@ with tempfile.TemporaryDirectory() as folder:
         ninja = subprocess.run(["ninja", "-n", "-C", f"{folder}/build/release"], capture_output=True, text=True)
         check(ninja.returncode == 0, f"ninja: {ninja.stdout[-500:]}")
         targets = output("ninja", "-C", f"{folder}/build/release", "-t", "targets", "all")
-        for target in ("bin/kiln", "lib/libkiln_onnxruntime_ep.so", "kiln_python_package", "kiln_python_onnxruntime_package"):
+        for target in ("bin/kiln", "lib/libkiln_onnxruntime_ep.so", "kiln_python_package", "kiln_python_onnxruntime_package", "kiln_python_torch_migraphx"):
             check(re.search(rf"^{re.escape(target)}:", targets, re.MULTILINE), f"the build does not make {target}")
 
 # The packages of the last stage are those that the built files' libraries come from, given what these depend on.

@@ -25,6 +25,11 @@ TOLERANCE = {None: 1e-4, "fp16": 2e-2, "bf16": 1e-1}
 _BATCHES = (2, 3)
 
 
+def _extends(one: Sequence[int], two: Sequence[int], three: Sequence[int]) -> bool:
+    """Whether extents for batches of 1, 2 and 3 grow evenly."""
+    return len(one) == len(two) == len(three) and all(b - a == c - b for a, b, c in zip(one, two, three))
+
+
 class Maker:
     """Compiles a module for inputs, as often as inputs need."""
 
@@ -66,14 +71,23 @@ class Maker:
         tensors = [i for i, x in enumerate(flat) if isinstance(x, torch.Tensor)]
         own = flat[tensors[min(axes)]].shape[axes[min(axes)]]
         sizes = [n for n in (*_BATCHES, 5) if n != own][:2]
-        traces = []
-        for n in sizes:
+
+        def traced(n: int) -> Trace:
             other = list(flat)
             for at, axis in axes.items():
                 other[tensors[at]] = resized(other[tensors[at]].detach(), axis, n)
             call = tree_unflatten(other, spec)
-            traces.append(trace(self.module, call[0], call[1]))
-        return unify([*traces, first], [*sizes, own])._replace(given=first.given, made=first.made)
+            return trace(self.module, call[0], call[1])
+
+        runs = [traced(n) for n in sizes]
+        try:
+            graph = unify([*runs, first], [*sizes, own])
+        except NotOneGraph:
+            # a batch of one skips copies that others need: what serves them serves it, where its results have that shape
+            if own != 1 or not all(map(_extends, *([x.shape for x in r.made] for r in (first, *runs)))):
+                raise
+            graph = unify([*runs, traced(5)], [*sizes, 5])
+        return graph._replace(given=first.given, made=first.made)
 
     def _variant(self, traced: Trace, axes: Mapping[int, int] | None, remarks: list[str]) -> Variant:
         fold(traced.graph)
