@@ -1,5 +1,6 @@
 """Building, compiling, running, saving, profiling."""
 
+import gc
 import concurrent.futures
 import hashlib
 import json
@@ -108,6 +109,23 @@ class RunTest(unittest.TestCase):
         self.refuses("not_found", "expected one of mode", lambda: kiln.Builder().input("x", "f32", [1, 1, 4]).pool(size=2))
         self.assertIn("mode: max|average|lp", kiln.ops.pooling.__doc__)
         self.refuses("invalid_argument", "Value among its operands", kiln.ops.max, 1, 2)
+
+    def test_a_constant_is_a_copy_unless_told(self):
+        held = np.ones((2, 3), np.float32)
+        programs = []
+        for copy in (True, False):
+            b = kiln.Builder()
+            b.output(b.input("x", "f32", [2, 3]) + b.constant(held, copy=copy), "y")
+            programs.append(b.finish())
+        held[:] = 5  # before compilation has read it
+        x = np.zeros((2, 3), np.float32)
+        self.assertEqual([kiln.compile(p)(x).numpy().max() for p in programs], [1, 5])
+        b = kiln.Builder()
+        b.output(b.input("x", "f32", [3, 2]) + b.constant(held.T, copy=False), "y")
+        program = b.finish()
+        del held
+        gc.collect()
+        self.assertEqual(kiln.compile(program)(x.T).numpy().tolist(), [[5, 5]] * 3)
 
     def test_where_takes_numbers(self):
         b = kiln.Builder()
