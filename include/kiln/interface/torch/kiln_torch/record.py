@@ -41,7 +41,7 @@ def _fill_value(func: Any, args: Any, kwargs: Any) -> Any:
 
 # Operators that show their operand's elements where they are.
 VIEWS = {"getitem", "view", "t", "transpose", "permute", "unsqueeze", "squeeze", "select", "slice", "detach", "alias", "split",
-         "unbind", "reshape", "unsafe_split", "split_with_sizes"}
+         "unbind", "reshape", "unsafe_split", "split_with_sizes", "expand"}
 
 
 class TraceError(_kiln.ArgumentError):
