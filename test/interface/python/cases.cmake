@@ -37,7 +37,7 @@ if(TARGET kiln_python)
       string(MAKE_C_IDENTIFIER "types${what}" name)
       separate_arguments(what)
       add_test(NAME python.${name} COMMAND ${CMAKE_COMMAND} -E env MYPYPATH=${KILN_PYTHON_FOLDER} ${Python3_EXECUTABLE}
-                                           -m mypy --strict --cache-dir ${cache}_${name} ${what}
+                                           -m mypy --strict --config-file test/interface/python/mypy.ini --cache-dir ${cache}_${name} ${what}
                WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
       set_tests_properties(python.${name} PROPERTIES LABELS interface_python TIMEOUT 300)
     endforeach()
