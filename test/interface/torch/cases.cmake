@@ -20,6 +20,11 @@ if(TARGET kiln_python)
                WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
       set_tests_properties(torch.${name} PROPERTIES LABELS interface_torch TIMEOUT 300)
     endforeach()
+    # The page of operators is what the table says.
+    add_test(NAME docs.pytorch_operators
+             COMMAND sh -c "PYTHONPATH=${KILN_PYTHON_FOLDER} ${Python3_EXECUTABLE} cmake/python/aten_page.py | diff - docs/pytorch_operators.md"
+             WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(docs.pytorch_operators PROPERTIES LABELS docs)
     if(NOT torchvision_missing)
       file(GLOB examples CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/examples/torch
            ${PROJECT_SOURCE_DIR}/examples/torch/*.py)

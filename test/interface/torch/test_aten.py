@@ -11,6 +11,7 @@ except ImportError as why:
 
 import aten_layers
 import aten_pointwise
+import aten_sequences
 import aten_tensors
 from aten_cases import exercised
 from kiln.torch.aten import table
@@ -22,7 +23,7 @@ class WholeTableTest(unittest.TestCase):
 
 
 def load_tests(loader, tests, pattern):
-    parts = (aten_pointwise, aten_tensors, aten_layers)
+    parts = (aten_pointwise, aten_tensors, aten_layers, aten_sequences)
     suite = unittest.TestSuite(loader.loadTestsFromModule(p) for p in parts)
     suite.addTests(tests)  # the last one: it reads what the others did
     return suite

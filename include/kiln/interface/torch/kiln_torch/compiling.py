@@ -69,13 +69,16 @@ class Maker:
         tensors = [i for i, x in enumerate(flat) if isinstance(x, torch.Tensor)]
         own = flat[tensors[min(axes)]].shape[axes[min(axes)]]
         # PyTorch takes shortcuts for a batch of one, whose graph is then another one: the results are compared
-        known = {own: first} if own > 1 else {}
-        for n in _BATCHES[: 3 - len(known)] if own not in _BATCHES else (n for n in _BATCHES if n != own):
+        count = 3 if own == 1 else 2
+        known: dict[int, Trace] = {}
+        for n in [n for n in _BATCHES if n != own][:count]:
             other = list(flat)
             for at, axis in axes.items():
                 other[tensors[at]] = resized(other[tensors[at]].detach(), axis, n)
             call = tree_unflatten(other, spec)
             known[n] = trace(self.module, call[0], call[1])
+        if own > 1:
+            known[own] = first  # last: the graph of the first one becomes that of all
         made = unify(list(known.values()), list(known))
         check_shapes(made, own, [x.shape for x in first.made])
         return made._replace(given=first.given, made=first.made)

@@ -46,7 +46,7 @@ class Lowering:
     def __init__(self, builder: _kiln.Builder) -> None:
         self.builder = builder
         self.node: Any = None
-        self._reshaped: dict[int, tuple[_kiln.Value, _kiln.Value]] = {}  # by id: a value and what it was before
+        self._reshaped: dict[int, tuple[_kiln.Value, list[_kiln.Value]]] = {}  # by id: a value and what it was
 
     def refuse(self, why: str) -> Any:
         """Raises an error that names the node, its operator and the reason."""
@@ -125,14 +125,18 @@ class Lowering:
         return wanted
 
     def reshaped(self, value: _kiln.Value, extents: Sequence[Any]) -> _kiln.Value:
-        """A value with other extents, of which before_reshape() gives the value again."""
+        """A value with other extents, which remembers what it was."""
         made = value.reshape(extents)
-        self._reshaped[id(made)] = made, value
+        self._reshaped[id(made)] = made, [value, *self.forms(value)[1:]]
         return made
 
+    def forms(self, value: _kiln.Value) -> list[_kiln.Value]:
+        """A value, and those with the same elements that reshaped() made it of, the nearest first."""
+        return [value, *self._reshaped.get(id(value), (value, []))[1]]
+
     def before_reshape(self, value: _kiln.Value) -> _kiln.Value:
-        """The value that reshaped() made this one of; itself, where it did not."""
-        return self._reshaped.get(id(value), (value, value))[1]
+        """The value that reshaped() made this one of at first; itself, where it did not."""
+        return self.forms(value)[-1]
 
     def full(self, shape: Sequence[Any], number: Number, dtype: str) -> _kiln.Value:
         """A value all of whose elements are the number."""

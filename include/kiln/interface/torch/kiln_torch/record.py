@@ -41,7 +41,7 @@ def _fill_value(func: Any, args: Any, kwargs: Any) -> Any:
 
 # Operators that show their operand's elements where they are.
 VIEWS = {"getitem", "view", "t", "transpose", "permute", "unsqueeze", "squeeze", "select", "slice", "detach", "alias", "split",
-         "unbind", "reshape", "unsafe_split", "split_with_sizes"}
+         "unbind", "reshape", "unsafe_split", "split_with_sizes", "expand"}
 
 
 class TraceError(_kiln.ArgumentError):
@@ -71,7 +71,7 @@ class Recorder(TorchDispatchMode):
         super().__init__()
         self.graph = Graph()
         self.root = torch.nn.Module()
-        self.names = names  # of state, by id
+        self.names = dict(names)  # of state, by id
         self.nodes: dict[int, Node] = {}
         self.alive: list[Any] = []  # an id is unique as long as its tensor lives
         self.reads: list[str] = []

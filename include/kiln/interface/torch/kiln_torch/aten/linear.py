@@ -27,20 +27,22 @@ def mm(c: Any, x: Any, y: Any) -> Any:
 @lowers("bmm")
 def bmm(c: Any, x: Any, y: Any) -> Any:
     # a product of ranks above 3 comes with its batches in one dim: apart, it is next to what is done to it there
-    a, b = _apart(c, x), _apart(c, y)
-    if len(a.shape) == 4 and a.shape[:2] == b.shape[:2]:
-        return c.reshaped(a.dot(b), [x.shape[0], x.shape[1], y.shape[2]])
+    for lead, a in _apart(c, x):
+        for other, b in _apart(c, y):
+            if lead == other:
+                product = _in_two(a, lead).dot(_in_two(b, lead))
+                return c.reshaped(product, [x.shape[0], x.shape[1], y.shape[2]])
     return x.dot(y)
 
 
-def _apart(c: Any, x: Any) -> Any:
-    """The matrices x[n, rows, columns] with the two batch dims that were made one; x itself where there were none."""
-    before = c.before_reshape(x)
-    if len(before.shape) < 4 or before.shape[-2:] != x.shape[-2:]:
-        return x
-    if len(before.shape) == 4:
-        return before
-    return before.reshape([math.prod(before.shape[:-3]), *before.shape[-3:]])
+def _apart(c: Any, x: Any) -> list[tuple[list[Any], Any]]:
+    """What the matrices x[n, rows, columns] were made of, with the last batch dim and the product of those before."""
+    forms = [f for f in c.forms(x) if len(f.shape) > 3 and f.shape[-2:] == x.shape[-2:]]
+    return [([math.prod(f.shape[:-3]), f.shape[-3]], f) for f in forms]
+
+
+def _in_two(x: Any, lead: list[Any]) -> Any:
+    return x if len(x.shape) == 4 else x.reshape([*lead, *x.shape[-2:]])
 
 
 @lowers("addmm", "baddbmm")

@@ -44,10 +44,7 @@ def joined(values: list[Any], axis: int) -> Any:
 
 def reshaped_to(c: Any, x: Any, extents: list[Any]) -> Any:
     """x with other extents; what x was made of where that has them."""
-    before = c.before_reshape(x)
-    if list(x.shape) == extents:
-        return x
-    return before if list(before.shape) == extents else c.reshaped(before, extents)
+    return next((form for form in c.forms(x) if list(form.shape) == extents), None) or c.reshaped(x, extents)
 
 
 @lowers("view", "_unsafe_view", "reshape", "_reshape_alias", "view_copy", "_reshape_copy")
@@ -282,11 +279,11 @@ def _only_reshapes(x: Any, size: Any, stride: Any, offset: Any) -> bool:
             return False
         step *= n
     if size and isinstance(size[0], int) and size[0] == 1:
-        return step == math.prod(x.shape)
+        return bool(step == math.prod(x.shape))
     if size and stride[0] != step:
         return False
     if size and isinstance(size[0], int):
-        return size[0] * step == math.prod(x.shape)
+        return bool(size[0] * step == math.prod(x.shape))
     return bool(size) and step == math.prod(x.shape[1:])
 
 
