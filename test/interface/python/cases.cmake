@@ -32,12 +32,11 @@ if(TARGET kiln_python)
     message(WARNING "SKIPPED: ${Python3_EXECUTABLE} has no mypy: the types of the Python package are not checked")
   else()
     set(cache ${PROJECT_BINARY_DIR}/mypy_cache)
-    # kiln.torch subclasses what is PyTorch's, whose own types take minutes to read
-    foreach(what IN ITEMS "-p kiln --exclude kiln/torch" examples/python)
+    foreach(what IN ITEMS "-p kiln" examples/python)
       string(MAKE_C_IDENTIFIER "types${what}" name)
       separate_arguments(what)
       add_test(NAME python.${name} COMMAND ${CMAKE_COMMAND} -E env MYPYPATH=${KILN_PYTHON_FOLDER} ${Python3_EXECUTABLE}
-                                           -m mypy --strict --cache-dir ${cache}_${name} ${what}
+                                           -m mypy --strict --config-file test/interface/python/mypy.ini --cache-dir ${cache}_${name} ${what}
                WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
       set_tests_properties(python.${name} PROPERTIES LABELS interface_python TIMEOUT 300)
     endforeach()

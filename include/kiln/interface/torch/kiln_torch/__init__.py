@@ -16,9 +16,9 @@ from .compiling import Maker
 from .dynamo import backend, register
 from .lower import LoweringError
 from .module import CompiledModule
+from .record import TraceError
 from .report import AccuracyError, PartReport, Report
 from .script import load_script
-from .trace import TraceError
 
 __all__ = ["AccuracyError", "CompiledModule", "LoweringError", "PartReport", "Report", "TraceError", "backend", "compile"]
 

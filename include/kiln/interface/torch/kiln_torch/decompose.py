@@ -6,8 +6,7 @@ import math
 from typing import Any, Optional
 
 import torch
-
-Tensor = torch.Tensor
+from torch import Tensor
 
 
 def _heads(x: Tensor, heads: int) -> Tensor:

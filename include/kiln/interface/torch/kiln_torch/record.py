@@ -71,7 +71,7 @@ class Recorder(TorchDispatchMode):
         super().__init__()
         self.graph = Graph()
         self.root = torch.nn.Module()
-        self.names = names  # of state, by id
+        self.names = dict(names)  # of state, by id
         self.nodes: dict[int, Node] = {}
         self.alive: list[Any] = []  # an id is unique as long as its tensor lives
         self.reads: list[str] = []

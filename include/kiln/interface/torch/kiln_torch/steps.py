@@ -19,7 +19,7 @@ from .tensors import from_kiln, to_kiln
 class Slot(NamedTuple):
     """The place of a value among those of a run."""
 
-    index: int
+    index: int  # type: ignore[assignment]
 
 
 class KilnStep:

@@ -35,7 +35,7 @@ class Trace(NamedTuple):
 class Result(NamedTuple):
     """The place of a tensor among the graph's results."""
 
-    index: int
+    index: int  # type: ignore[assignment]
 
 
 def state_of(module: Any) -> dict[str, torch.Tensor]:

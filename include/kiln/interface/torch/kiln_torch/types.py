@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Union
 
 import torch
-from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as Kind
+from torch._prims_common import elementwise_dtypes
 
 from .. import _kiln
 
-Kind = ELEMENTWISE_TYPE_PROMOTION_KIND
 Number = Union[bool, int, float]
 
 _KILN = {
@@ -25,6 +25,8 @@ _KILN = {
     torch.bool: "bool",
 }
 _TORCH = {name: dtype for dtype, name in _KILN.items()}
+
+__all__ = ["FLOATS", "HALVES", "Kind", "Number", "exact_in", "kiln_dtype", "promoted", "stand_in", "torch_dtype"]
 
 FLOATS = ("f64", "f32", "f16", "bf16")
 HALVES = ("f16", "bf16")
