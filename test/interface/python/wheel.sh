@@ -15,6 +15,8 @@ trap 'rm -rf "$folder"' EXIT
 [ ! -e "$build"/python/kiln/_genai.*.so ] || "$folder/venv/bin/python" -c "from kiln import genai
 tokenizer = genai.Tokenizer(genai.Model('examples/models/scripture'))
 assert tokenizer.decode(tokenizer.encode('In the beginning')) == 'In the beginning'"
+! "$folder/venv/bin/python" -c "import torch" 2>/dev/null || "$folder/venv/bin/python" -c "import kiln.torch, torch
+assert kiln.torch.compile(torch.nn.Linear(2, 3), torch.rand(1, 2)).report.programs == 1"
 if ldd "$folder"/venv/lib/python3*/site-packages/kiln/_*.so | awk '/=> \//{print $1, $3}' | grep -v " $folder/" | grep -vE '^(libc|libm|libstdc\+\+|libgcc_s|libdl|libpthread|librt)\.so'; then
   echo "the libraries above are not in the wheel" >&2
   exit 1

@@ -1,13 +1,6 @@
-"""kiln.torch.compile beside the modules that it compiles: structures, mutation, batches, leftovers, saving."""
+"""kiln.torch.compile beside the modules that it compiles: structures, mutation, batches, leftovers."""
 
 import collections
-import copy
-import io
-import pickle
-import subprocess
-import sys
-import tempfile
-import threading
 import unittest
 
 import kiln
@@ -319,92 +312,6 @@ class BatchTest(Case):
                 x = torch.rand(n, 4)
                 self.assert_equal(c(x), f(x))
             self.assertIn("for each shape", str(c.report))
-
-
-def run_python(text, *args):
-    done = subprocess.run([sys.executable, "-c", text, *args], capture_output=True, text=True)
-    if done.returncode:
-        raise AssertionError(done.stderr)
-    return done.stdout
-
-
-# A process that may compile nothing.
-LOADED = """
-import pickle, sys, torch, kiln, kiln.torch
-def refuse(*a, **k): raise AssertionError("compiled")
-kiln._kiln._compile = kiln.compile = refuse
-path, how = sys.argv[1:]
-x, wanted, held = torch.load(path + "/data")
-if how == "state_dict":
-    c = kiln.torch.CompiledModule()
-    c.load_state_dict(torch.load(path + "/" + how))
-elif how == "pickle":
-    c = pickle.load(open(path + "/pickle", "rb"))
-else:
-    c = torch.load(path + "/" + how)
-found = c(x)
-assert all(torch.equal(a, b) for a, b in zip(found, wanted)), (found, wanted)
-try:
-    c(x[:1])
-except kiln.ArgumentError as e:
-    print(e)
-"""
-
-
-class SaveTest(Case):
-    def test_a_new_process_compiles_nothing(self):
-        m = Counting()
-        f = nn.Sequential(m)
-        x = torch.randn(2, 3)
-        c = kiln.torch.compile(f, x, eager=["clone"], min_size=1)
-        with tempfile.TemporaryDirectory() as folder:
-            torch.save(c, folder + "/save")
-            torch.save(c.state_dict(), folder + "/state_dict")
-            with open(folder + "/pickle", "wb") as file:
-                pickle.dump(c, file)
-            wanted = c(x.clone())
-            torch.save((x, wanted, None), folder + "/data")
-            for how in ("save", "state_dict", "pickle"):
-                self.assertIn("runs what it was compiled for", run_python(LOADED, folder, how))
-
-    def test_copies(self):
-        x = torch.randn(2, 3)
-        c = kiln.torch.compile(Counting(), x)
-        c(x.clone())
-        for other in (copy.deepcopy(c), copy.copy(c)):
-            self.assert_equal(other.state_dict()["inner_calls"], c.state_dict()["inner_calls"])
-        other = copy.deepcopy(c)
-        other(x.clone())
-        self.assertEqual((c.inner_calls[0], other.inner_calls[0]), (1, 2))
-        self.assertEqual(other(torch.randn(4, 3))[0].shape, (4, 3))  # it has the module
-
-    def test_within_another_module(self):
-        outer = nn.Sequential(kiln.torch.compile(perceptron(), torch.rand(2, 8)), nn.Linear(4, 1))
-        held = io.BytesIO()
-        torch.save(outer.state_dict(), held)
-        held.seek(0)
-        other = nn.Sequential(kiln.torch.CompiledModule(), nn.Linear(4, 1))
-        other.load_state_dict(torch.load(held))
-        x = torch.rand(2, 8)
-        self.assert_equal(other(x), outer(x))
-
-    def test_threads(self):
-        m = perceptron()
-        c = kiln.torch.compile(m, torch.rand(2, 8), dynamic_batch=True)
-        wrong = []
-
-        def work(seed):
-            for n in range(1, 30):
-                x = torch.rand(n, 8, generator=torch.Generator().manual_seed(seed * 100 + n))
-                if kiln.torch.report.error_of([c(x)], [m(x).detach()]) > 1e-6:
-                    wrong.append(n)
-
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-        self.assertEqual(wrong, [])
 
 
 if __name__ == "__main__":
