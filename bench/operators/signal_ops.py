@@ -1,8 +1,9 @@
 """Spectra, windows, random values, losses and texts' counts."""
 from case import case, cycle, given, index, weight, x
 
-for n, name in ((0, "power of two"), (1, "odd")):
-    case("DFT", lambda b, k: [x(b, k, 1)], "f32", [(16, 4096 + 3 * n), (512, 4096 + 3 * n)], variant=name, opset=17, axis=1)
+# ONNX Runtime's spectra of 4099 floats are 1.1e-3 of the greatest value beside those in f64; kiln's are within 1e-5
+for n, name, tolerance in ((0, "power of two", 1e-3), (1, "odd", 3e-3)):
+    case("DFT", lambda b, k: [x(b, k, 1)], "f32", [(16, 4096 + 3 * n), (512, 4096 + 3 * n)], variant=name, opset=17, axis=1, tolerance=tolerance)
 case("DFT", lambda b, k: [x(b, k, 1)], "f32", [(16, 4096), (512, 4096)], variant="one side", opset=17, axis=1, onesided=1)
 case("DFT", lambda b, k: [x(b, k, 2)], "f32", [(16, 4096), (512, 4096)], variant="inverse", opset=17, axis=1, inverse=1)
 case("DFT", lambda b, k: [x(b, k, 1), None, given(1)], "f64", [(16, 4096), (128, 4096)], variant="axis as input")
