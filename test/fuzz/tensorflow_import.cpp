@@ -1,7 +1,7 @@
 // fuzz_tensorflow_import CASES SEED: damages graphs of TensorFlow (binary and text, with functions and control flow)
 // and folders of SavedModels (graph, table of variables, their data), and imports them: each is a program or an error
 // of kiln's. Tables get checksums that fit again, so that what is behind them is reached. Exits with 1 at the first
-// case that ends otherwise, which it leaves in the folder of temporary files.
+// case that ends otherwise, whose damaged file it leaves in the folder of temporary files.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -78,7 +78,9 @@ class fuzzer {
       const std::string outcome = run_case(i % 6, random);
       ++counts[outcome];
       if (outcome != "a program" && outcome != "an error") {
-        fmt::print("FAILED case {} of seed {}: {}\n", i, seed, outcome);
+        const std::string path = (std::filesystem::temp_directory_path() / fmt::format("kiln_fuzz_{}_{}", seed, i));
+        std::ofstream(path, std::ios::binary) << last_;
+        fmt::print("FAILED case {} of seed {}, in {}: {}\n", i, seed, path, outcome);
         return false;
       }
     }
@@ -99,15 +101,16 @@ class fuzzer {
       if (kind < 3) return "a program";
       bundle_writer variables = variables_;
       std::string graph = saved_;
-      if (kind == 3) graph = damaged(saved_, random);
+      if (kind == 3) last_ = graph = damaged(saved_, random);
       if (kind == 4)
         for (auto& [name, entry] : variables.entries)
           if (below(random, 2)) entry = damaged(entry, random);
+      if (kind == 4) last_ = table_of(variables.entries);
       variables.write(folder_.path());
       folder_.write("saved_model.pb", graph);
       if (kind == 5) {
         const std::string index = table_of(variables.entries, below(random, 2) == 1, 1 + below(random, 4));
-        folder_.write("variables/variables.index", damaged(index, random));
+        folder_.write("variables/variables.index", last_ = damaged(index, random));
       }
       read_model(folder_.path().string(), how);
       return "a program";

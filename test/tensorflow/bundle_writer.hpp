@@ -117,6 +117,19 @@ struct bundle_writer {
            std::size_t shard = 0) {
     add(name, 1, lens, bytes_of_numbers(v), shard);
   }
+  /// A text of less than 4 GiB as a scalar: its length, a checksum of that in 4 bytes, and itself; the checksum of all
+  /// has the length in 4 bytes, too.
+  void add_text(const std::string& name, const std::string& text) {
+    std::string bytes, exact;
+    append_bytes(exact, static_cast<std::uint32_t>(text.size()));
+    append_varint(bytes, text.size());
+    append_bytes(bytes, masked(crc32c(std::as_bytes(std::span(exact)))));
+    append_bytes(exact, masked(crc32c(std::as_bytes(std::span(exact)))));
+    exact += text;
+    add(name, 7, {}, bytes + text);
+    const std::uint32_t checksum = masked(crc32c(std::as_bytes(std::span(exact))));
+    entries[name].replace(entries[name].size() - 4, 4, reinterpret_cast<const char*>(&checksum), 4);
+  }
   void write(const std::filesystem::path& folder, bool compressed = false) const {
     std::filesystem::create_directories(folder / "variables");
     std::ofstream(folder / "variables/variables.index", std::ios::binary) << table_of(entries, compressed);

@@ -174,5 +174,29 @@ TEST(tensorflow_control_flow, other_forms_are_refused_by_name) {
               HasSubstr("node 'm' (Merge): a condition is in itself"));
 }
 
+TEST(tensorflow_control_flow, few_bytes_ask_for_little) {
+  // conditions in conditions, the outermost first
+  std::string deep = placeholder("x", "2");
+  constexpr int n = 40000;
+  for (int i = 0; i < n; ++i) {
+    const std::string inner = i + 1 < n ? "m" + std::to_string(i + 1) : "x";
+    deep += node("m" + std::to_string(i), "Merge", {inner, "x"});
+  }
+  EXPECT_THAT(fault(deep), HasSubstr("conditions are nested deeper than 256"));
+  // each function is within what a graph may ask for, but not all of them
+  std::string functions;
+  for (const std::string f : {"f0", "f1", "f2", "f3"}) {
+    std::string nodes = node("s", "Switch", {"x", "p"}) + node("a0", "Neg", {"s:output_true:0"});
+    for (int i = 1; i < 1000; ++i)
+      nodes += node("a" + std::to_string(i), "Neg", {"a" + std::to_string(i - 1) + ":y:0"});
+    for (int i = 0; i < 100; ++i) nodes += node("m" + std::to_string(i), "Merge", {"s:output_false:0", "a999:y:0"});
+    functions += function(f, {"x", "p"}, {{"y", "m0:output:0"}}, nodes);
+  }
+  const std::string x = placeholder("x", "2") + placeholder("p", "", "DT_BOOL");
+  EXPECT_EQ(fault(x + node("y", "f0", {"x", "p"}) + library(functions)), "no error");
+  EXPECT_THAT(fault(x + node("y", "f3", {"x", "p"}) + library(functions)),
+              HasSubstr("function 'f3' cannot be called: the control flow of the graph needs more steps"));
+}
+
 }  // namespace
 }  // namespace kiln::tensorflow

@@ -82,6 +82,46 @@ TEST(tensorflow_functions, what_cannot_be_called_is_refused_by_name) {
               HasSubstr("node 'store' (AssignVariableOp) of function 'f': writes a variable"));
 }
 
+// A write that only order puts before what is read is no less one, in whatever function it is.
+TEST(tensorflow_functions, writes_are_refused_wherever_they_run) {
+  const std::string x = placeholder("x", "2") + node("y", "f", {"x"});
+  const auto ordered = [&](const std::string& op, const std::string& attributes, const std::string& more) {
+    const std::string nodes = node("store", op, {"a"}, attributes) + node("c", "Neg", {"a", "^store"});
+    return fault(x + library(function("f", {"a"}, {{"b", "c:y:0"}}, nodes) + more));
+  };
+  for (const std::string op : {"ResourceStridedSliceAssign", "ResourceSparseApplyAdagrad", "ResourceCountUpTo",
+                               "ScatterNdUpdate", "ScatterAdd", "ApplyAdam", "SparseApplyFtrl", "StridedSliceAssign",
+                               "CountUpTo", "AssignAdd", "ResourceScatterUpdate"})
+    EXPECT_THAT(ordered(op, "", ""), HasSubstr("node 'store' (" + op + ") of function 'f': writes a variable"));
+  for (const std::string op : {"ScatterNd", "TensorScatterUpdate", "ReadVariableOp"})
+    EXPECT_EQ(ordered(op, "", ""), "no error");
+  const std::string writer = function("g", {"a"}, {{"b", "a"}}, node("w", "AssignSubVariableOp", {"a", "a"}),
+                                      "control_ret { key: 'w' value: 'w' }\n"),
+                    between = function("h", {"a"}, {{"b", "k:b:0"}}, node("k", "g", {"a"}));
+  const std::string found = "node 'w' (AssignSubVariableOp) of function 'g': writes a variable";
+  EXPECT_THAT(ordered("StatefulPartitionedCall", function_attribute("f", "h"), writer + between), HasSubstr(found));
+  EXPECT_THAT(ordered("h", "", writer + between), HasSubstr(found));
+  EXPECT_THAT(
+      ordered("If", function_attribute("then_branch", "h") + function_attribute("else_branch", "h"), writer + between),
+      HasSubstr(found));
+  const std::string pure = function("g", {"a"}, {{"b", "n:y:0"}}, node("n", "Neg", {"a"}));
+  EXPECT_EQ(ordered("h", "", pure + between), "no error");
+}
+
+TEST(tensorflow_functions, outputs_that_an_operator_does_not_have_are_refused) {
+  const auto reading = [](const std::string& value) {
+    const std::string body = integers("k", "2") + node("top", "TopKV2", {"x", "k:output:0"}) +
+                             node("inner", "g", {"x"}) + node("y", "Neg", {value});
+    return fault(placeholder("x", "4") + node("call", "f", {"x"}) +
+                 library(function("f", {"x"}, {{"y", "y:y:0"}}, body) +
+                         function("g", {"x"}, {{"r", "n:y:0"}}, node("n", "Neg", {"x"}))));
+  };
+  EXPECT_EQ(reading("top:values:0"), "no error");
+  EXPECT_EQ(reading("inner:r:0"), "no error");
+  EXPECT_THAT(reading("top:typo:0"), HasSubstr("function 'f' reads output 'typo' of node 'top' (TopKV2)"));
+  EXPECT_THAT(reading("inner:typo:0"), HasSubstr("function 'f' reads output 'typo' of node 'inner' (g)"));
+}
+
 TEST(tensorflow_functions, a_branch_is_chosen_by_the_run) {
   const std::string functions = function("twice", {"a", "w"}, {{"b", "c:z:0"}}, node("c", "Mul", {"a", "w"})) +
                                 function("less", {"a", "w"}, {{"b", "c:z:0"}}, node("c", "Sub", {"a", "w"}));

@@ -36,6 +36,25 @@ TEST(tensorflow_loops, a_loop_runs_until_its_condition_ends_it) {
   EXPECT_EQ(numbers(all[3])[0], 2);
 }
 
+// Loops that share a large condition get one each only as far as the graph's size allows.
+TEST(tensorflow_loops, few_bytes_ask_for_little) {
+  const std::string one = "dtype: DT_INT32 tensor_shape {} int_val: 1";
+  std::string cond = node("less", "Less", {"i", "n"});
+  for (int i = 0; i < 2000; ++i) cond += node("c" + std::to_string(i), "Neg", {"x"});
+  std::string text = placeholder("x", "2") + integers("i", "0") + integers("n", "3"),
+              functions = function("cond", {"i", "n", "x"}, {{"go", "less:z:0"}}, cond);
+  for (int k = 0; k < 200; ++k) {
+    const std::string name = "body" + std::to_string(k);
+    functions += function(
+        name, {"i", "n", "x"}, {{"a", "next:z:0"}, {"b", "n"}, {"c", "double:z:0"}},
+        constant("one", one) + node("next", "AddV2", {"i", "one:output:0"}) + node("double", "AddV2", {"x", "x"}));
+    text += node("y" + std::to_string(k), "While", {"i", "n", "x"},
+                 function_attribute("cond", "cond") + function_attribute("body", name));
+  }
+  EXPECT_THAT(fault(text + library(functions)),
+              HasSubstr("function 'cond': the loops of the graph read its functions too often for its size"));
+}
+
 TEST(tensorflow_loops, a_limit_may_be_an_input_and_a_condition_anything) {
   const executable e = compile(parse(powers(placeholder("n", "", "DT_INT32"))).graph, eigen_target());
   for (const std::int32_t n : {0, 1, 4}) {

@@ -28,6 +28,30 @@ TEST(tensorflow_saved_model, variables_are_read_from_the_folder) {
   dense_variables().write(text.path());
   text.write("saved_model.pbtxt", saved_model_text(meta_graph("serve", dense_graph(), dense_signature())));
   EXPECT_EQ(dense_of(text.path().string()), dense_result);
+  // in memory, with the folder that its variables are in
+  const std::string bytes = saved_model_bytes(meta_graph("serve", dense_graph(), dense_signature()));
+  const auto made = [&](const std::string& directory) {
+    return parse_any_model(std::as_bytes(std::span(bytes)), directory, {});
+  };
+  EXPECT_EQ(
+      numbers(
+          compile(made(text.path().string()).graph, eigen_target()).run(std::vector{floats({2, 2}, {1, 2, 3, 4})})[0]),
+      dense_result);
+  EXPECT_THAT(message_of([&] { made("/nowhere"); }), HasSubstr("VarHandleOp"));
+}
+
+// A sparse tensor matters in the signature that is imported.
+TEST(tensorflow_saved_model, sparse_tensors_of_other_signatures_do_not_matter) {
+  const std::string sparse = signature_text(
+      "train", "inputs { key: 'ids' value { dtype: DT_FLOAT coo_sparse { values_tensor_name: 'v:0' } } }");
+  const std::string bytes = saved_model_bytes(meta_graph("serve", dense_graph(), dense_signature() + sparse));
+  const test::temporary_folder folder;
+  dense_variables().write(folder.path());
+  folder.write("saved_model.pb", bytes);
+  EXPECT_EQ(dense_of(folder.path().string()), dense_result);
+  for (const auto& why : {message_of([&] { read_model(folder.path().string(), {.signature = "train"}); }),
+                          message_of([&] { any_model_inputs(folder.path().string(), {.signature = "train"}); })})
+    EXPECT_THAT(why, HasSubstr("signature 'train', tensor 'ids': is sparse, or of several tensors"));
 }
 
 TEST(tensorflow_saved_model, names_are_those_of_the_signature) {
@@ -102,10 +126,19 @@ TEST(tensorflow_saved_model, variables_are_found_by_name_assignment_or_object) {
   append_field(attribute_text, 3, std::string_view("model/w/.ATTRIBUTES/VARIABLE_VALUE"));
   append_field(nodes, 2, attribute_text);
   append_field(all, 1, nodes);
-  std::string stored;
-  append_varint(stored, all.size());
-  object.add("_CHECKPOINTABLE_OBJECT_GRAPH", 7, {}, stored + "cccc" + all);
+  object.add_text("_CHECKPOINTABLE_OBJECT_GRAPH", all);
   EXPECT_THAT(made(graph, object), ElementsAre(7, 16));
+  for (const std::size_t at : {std::size_t{1}, object.data[0].size() - 1 - 8}) {  // the length's checksum, the text
+    bundle_writer damaged = object;
+    damaged.data[0][at + 8] ^= 1;  // after the variable
+    EXPECT_THAT(message_of([&] { made(graph, damaged); }),
+                HasSubstr("tensor '_CHECKPOINTABLE_OBJECT_GRAPH' is damaged"));
+  }
+  bundle_writer listed = object;
+  std::string& entry = listed.entries["_CHECKPOINTABLE_OBJECT_GRAPH"];
+  const std::string scalar = bundle_writer::entry_of(7, {}), list = bundle_writer::entry_of(7, {1});
+  entry = list + entry.substr(scalar.size());
+  EXPECT_THAT(message_of([&] { made(graph, listed); }), HasSubstr("has 1 dims, a text has none"));
   EXPECT_THAT(message_of([&] { made(graph, bundle_writer()); }),
               HasSubstr("node 'w' (VariableV2): the checkpoint has no tensor 'w'"));
 }
@@ -142,6 +175,18 @@ TEST(tensorflow_saved_model, slices_are_joined) {
   w.write(folder.path());
   tensor_bundle less((folder.path() / "variables/variables").string());
   EXPECT_THAT(message_of([&] { less.read("w"); }), HasSubstr("tensor 'w': one of its slices is not there"));
+  // as many elements, but some twice and others never
+  for (const auto& [start, length] : {std::pair(1, 1), std::pair(0, 1)}) {
+    whole = bundle_writer::entry_of(1, {3, 2});
+    append_field(whole, 7, slice(0, 2));
+    append_field(whole, 7, slice(start, length));
+    w.entries["w"] = whole;
+    w.add(key(start, length), {1, 2}, {5, 6}, 1);
+    w.write(folder.path());
+    tensor_bundle twice((folder.path() / "variables/variables").string());
+    EXPECT_THAT(message_of([&] { twice.read("w"); }),
+                HasSubstr("tensor 'w': two of its slices have the same elements"));
+  }
 }
 
 TEST(tensorflow_saved_model, damaged_checkpoints_name_file_and_tensor) {

@@ -43,6 +43,28 @@ TEST(tflite, signatures_have_names_of_their_own) {
               ::testing::Contains(std::pair<std::string, std::string>("signature 'serve'", "image -> sum")));
 }
 
+TEST(tflite, a_tensor_may_have_several_names) {
+  const auto text = [](const std::string& outputs) {
+    return tflite(sum_text({},
+                           "signature_defs: [{ signature_key: 'serve', inputs: [{ name: 'image', tensor_index: 0 }], "
+                           "outputs: [" +
+                               outputs + "] }]"));
+  };
+  const auto named = [](const std::string& name, int tensor) {
+    return "{ name: '" + name + "', tensor_index: " + std::to_string(tensor) + " },";
+  };
+  const executable e =
+      compile(parse(text(named("sum", 2) + named("logits", 2) + named("same", 0)), {.signature = "serve"}).graph,
+              eigen_target());
+  ASSERT_EQ(e.outputs().size(), 3u);
+  const auto y = e.run(std::vector{floats({1, 2}, {1, 2})});
+  for (std::size_t k = 0; k < 3; ++k) {
+    EXPECT_EQ(e.outputs()[k].name, (std::vector{"sum", "logits", "same"}[k]));
+    EXPECT_EQ(numbers(y[k]), (k < 2 ? std::vector<double>{11, 22} : std::vector<double>{1, 2}));
+  }
+  EXPECT_THAT(fault(text(named("sum", 2) + named("sum", 0)), {.signature = "serve"}), HasSubstr("'sum' twice"));
+}
+
 TEST(tflite, open_extents_are_symbols_unless_told) {
   const std::string text = tflite(sum_text("shape_signature: [-1, 2]"));
   const executable open = compile(parse(text).graph, eigen_target());
@@ -82,6 +104,43 @@ TEST(tflite, quantized_products_run_on_integers) {
   EXPECT_THAT(numbers(y[0]), ElementsAre(2, -6));
   EXPECT_EQ(y[0].get_shape().type, dtype::i8);
   EXPECT_THAT(plan_text(e.report()), Not(HasSubstr("dequantize")));
+}
+
+// Indices and extents are no reason to leave integers.
+TEST(tflite, quantized_elements_move_as_they_are) {
+  const std::string q = "quantization: { scale: [0.5], zero_point: [1] }";
+  const auto made = [&](const std::string& of_y) {
+    return compile(
+        parse(tflite(model_text({"RESHAPE", "GATHER"},
+                                subgraph(tensor("x", "INT8", {2, 2}, q) + tensor("s", "INT32", {1}, "buffer: 1") +
+                                             tensor("y", "INT8", {4}, q) + tensor("i", "INT32", {2}, "buffer: 2") +
+                                             tensor("z", "INT8", {2}, of_y),
+                                         {0}, {4}, call(0, {0, 1}, {2}) + call(1, {2, 3}, {4})),
+                                buffer_of(std::vector<std::int32_t>{4}) + buffer_of(std::vector<std::int32_t>{3, 0}))))
+            .graph,
+        eigen_target());
+  };
+  const std::vector<std::int8_t> x{5, 3, -7, 9};
+  const argument of_x = argument::of<std::int8_t>({2, 2}, std::span<const std::int8_t>(x));
+  const executable moves = made(q), scales = made("quantization: { scale: [1], zero_point: [0] }");
+  EXPECT_THAT(numbers(moves.run(std::vector{of_x})[0]), ElementsAre(9, 5));
+  EXPECT_THAT(plan_text(moves.report()), Not(HasSubstr("quantize")));
+  EXPECT_THAT(numbers(scales.run(std::vector{of_x})[0]), ElementsAre(4, 2));  // (9 - 1) / 2, (5 - 1) / 2
+}
+
+TEST(tflite, variable_tensors_are_named_once) {
+  const std::string text =
+      model_text({"ADD"}, subgraph(tensor("x", "FLOAT32", {2}) + tensor("h", "FLOAT32", {2}, "is_variable: true") +
+                                       tensor("y", "FLOAT32", {2}) + tensor("z", "FLOAT32", {2}),
+                                   {0}, {2, 3}, call(0, {0, 1}, {2}) + call(0, {2, 1}, {3})));
+  std::size_t named = 0;
+  try {
+    for (const std::string& r : parse(tflite(text)).remarks)
+      named += r.find("variable tensor 'h'") != std::string::npos;
+    EXPECT_EQ(named, 1u);
+  } catch (const error& e) {
+    FAIL() << e.what();
+  }
 }
 
 TEST(tflite, operators_of_bits_and_calls) {
@@ -204,6 +263,31 @@ TEST(tflite, few_bytes_ask_for_little) {
   import_options few;
   few.common.max_nodes = 1000;
   EXPECT_THAT(fault(tflite(model_text({"RELU", "CALL"}, graphs)), few), HasSubstr("calls of subgraphs add too many"));
+  // subgraphs that only call
+  graphs.clear();
+  for (int k = 1; k <= 32; ++k) {
+    const std::string once = call(1, {}, {},
+                                  "builtin_options_type: 'CallOnceOptions', builtin_options: { "
+                                  "init_subgraph_index: " +
+                                      std::to_string(k) + " }");
+    graphs += subgraph("", {}, {}, once + once);
+  }
+  graphs += subgraph("", {}, {}, "");
+  EXPECT_THAT(fault(tflite(model_text({"RELU", "CALL_ONCE"}, graphs)), few),
+              HasSubstr("calls of subgraphs add too many"));
+  // tensors of one name are counted, not tried from the first
+  std::string same;
+  for (int k = 0; k < 30000; ++k) same += "{ name: 'x' },";
+  EXPECT_EQ(fault(tflite(model_text({"RELU"}, subgraph(tensor("x", "FLOAT32", {1}) + tensor("y", "FLOAT32", {1}) + same,
+                                                       {0}, {1}, call(0, {0}, {1}))))),
+            "no error");
+  // a long name that each operator has
+  std::string many;
+  for (int k = 0; k < 2000; ++k) many += call(0, {}, {});
+  EXPECT_THAT(fault(tflite("{ version: 3, operator_codes: [{ builtin_code: 'CUSTOM', custom_code: '" +
+                           std::string(100000, 'c') + "' }], buffers: [{}], subgraphs: [" + subgraph("", {}, {}, many) +
+                           "] }")),
+              HasSubstr("used too often for its size"));
 }
 
 // A byte here and there, or an end that is cut: an import, or an error. Run under ASan too.

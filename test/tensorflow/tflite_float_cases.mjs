@@ -175,7 +175,7 @@ export function float_cases(add) {
   add('SEGMENT_SUM', (m) => m.node('SEGMENT_SUM', [m.input('f', [4, 2]), m.ints([0, 0, 1, 2])], [['f', [3, 2]]]));
   for (const kind of ['SUM', 'PROD', 'MAX', 'MIN'])
     for (const type of ['f', 'i'])
-      add(`UNSORTED_SEGMENT_${kind} ${type}`, (m) => m.node(`UNSORTED_SEGMENT_${kind}`, [m.input(type, [4, 2]), m.input('i', [4], [2, 0, 2, 0]), m.int(4)], [[type, [4, 2]]]));
+      add(`UNSORTED_SEGMENT_${kind} ${type}`, (m) => m.node(`UNSORTED_SEGMENT_${kind}`, [m.input(type, [5, 2]), m.input('i', [5], [2, 0, -1, 2, 0]), m.int(4)], [[type, [4, 2]]]));
   add('REVERSE_SEQUENCE', (m) => m.node('REVERSE_SEQUENCE', [m.input('f', [2, 4, 3]), m.input('i', [2], [2, 3])], [['f', [2, 4, 3]]], {seq_dim: 1, batch_dim: 0}));
   add('WHERE', (m) => narrowed(m, 'l', m.node('WHERE', [m.input('b', [3, 4])], [['l', [1, 2]]]), [1, 2]));
   add('UNIQUE', (m) => m.node('UNIQUE', [m.input('i', [7], [4, 2, 4, 1, 2, 9, 4])], [['i', [1]], ['i', [7]]], {idx_out_type: 'INT32'}));
@@ -193,6 +193,14 @@ export function float_cases(add) {
         {max_detections: 10, max_classes_per_detection: per_box, detections_per_class: 5, use_regular_nms, nms_score_threshold: {real: .3}, nms_iou_threshold: {real: .5}, num_classes: 3,
           y_scale: {real: 10}, x_scale: {real: 10}, h_scale: {real: 5}, w_scale: {real: 5}}));
     }
+
+  // A score that is the threshold counts.
+  const distinct = Array.from({length: 36}, (_, i) => ((i * 23 + 5) % 36 + 1) / 64);
+  for (const use_regular_nms of [false, true])
+    add(`TFLite_Detection_PostProcess threshold ${use_regular_nms}`, (m) => m.node('TFLite_Detection_PostProcess', [m.input('f', [1, 12, 4], reals([1, 12, 4], -1, 1)), m.input('f', [1, 12, 3], distinct),
+      m.constant('f', [12, 4], reals([12, 4], .2, .8))], [['f', [1, 10, 4]], ['f', [1, 10]], ['f', [1, 10]], ['f', [1]]],
+      {max_detections: 10, max_classes_per_detection: 1, detections_per_class: 12, use_regular_nms, nms_score_threshold: {real: 34 / 64}, nms_iou_threshold: {real: .99}, num_classes: 3,
+        y_scale: {real: 10}, x_scale: {real: 10}, h_scale: {real: 5}, w_scale: {real: 5}}));
 
   // Recurrent layers.
   const T = 4, B = 2, I = 3, U = 5;

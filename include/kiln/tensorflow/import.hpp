@@ -47,9 +47,9 @@ bool is_graph_file(const std::string& path);
 bool is_tflite_file(const std::string& path);
 
 /// Imports a model of any of these formats, by its content: a GraphDef, a SavedModel, a TFLite file, or an ONNX model
-/// with `options.common`; external data of a model in memory is in `directory`. Errors as `read_model` and
-/// `onnx::read_model`; `invalid_argument` for an ONNX model where options beside `common` are given, which are for
-/// graphs.
+/// with `options.common`; external data of a model in memory, and `variables/` of a SavedModel, are in `directory`.
+/// Errors as `read_model` and `onnx::read_model`; `invalid_argument` for an ONNX model where options beside `common`
+/// are given, which are for graphs.
 onnx::imported read_any_model(const std::string& path, const import_options& options = {});
 onnx::imported parse_any_model(std::span<const std::byte> bytes, const std::string& directory,
                                const import_options& options = {});

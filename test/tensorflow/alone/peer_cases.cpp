@@ -57,9 +57,10 @@ std::string difference(const argument& found, const json& wanted, double toleran
     return fmt::format("has shape {}, the peer gives {}", to_string(found.get_shape()), wanted["shape"].dump());
   const std::string other_type = wanted["type"];
   const dtype own_type = found.get_shape().type;
-  for (const peer_type& t : types)
-    if (own_type == t.own && other_type != t.tfjs && other_type != t.tflite)
-      return fmt::format("is of {}, the peer gives {}", to_string(found.get_shape()), other_type);
+  const auto* const row =
+      std::find_if(std::begin(types), std::end(types), [&](const peer_type& t) { return t.own == own_type; });
+  if (row == std::end(types) || (other_type != row->tfjs && other_type != row->tflite))
+    return fmt::format("is of {}, the peer gives {}", to_string(found.get_shape()), other_type);
   const auto own = found.to<double>();
   if (own.size() != wanted["data"].size())
     return fmt::format("has {} elements, the peer gives {}", own.size(), wanted["data"].size());

@@ -24,14 +24,15 @@ KILN_API kiln_status kiln_import_options_keep_input(kiln_import_options* options
 /* Where a model from memory has its external data; "." by default. */
 KILN_API kiln_status kiln_import_options_set_directory(kiln_import_options* options, const char* path);
 
-/* The rest is for TensorFlow's graphs and SavedModels. "NHWC" (the default) or "NCHW": what images are where a node
-   does not say. */
+/* The rest is for TensorFlow's graphs and SavedModels; batch and signature are for TFLite files, too. "NHWC" (the
+   default) or "NCHW": what images are where a node does not say. */
 KILN_API kiln_status kiln_import_options_set_layout(kiln_import_options* options, const char* layout);
 /* The extent of all dims that the graph leaves open; 0 keeps them open. */
 KILN_API kiln_status kiln_import_options_set_batch(kiln_import_options* options, int64_t extent);
 /* One more wanted value, NODE or NODE:K, or an output of the signature; without any they are what no node reads. */
 KILN_API kiln_status kiln_import_options_add_output(kiln_import_options* options, const char* output);
-/* The signature of a SavedModel, and the tag of its graph; NULL or "" is serving_default, and serve. */
+/* The signature of a SavedModel, and the tag of its graph; NULL or "" is serving_default, and serve. A TFLite file has
+   no tag; without a signature its first subgraph is imported, with its tensors' names. */
 KILN_API kiln_status kiln_import_options_set_signature(kiln_import_options* options, const char* signature,
                                                        const char* tag);
 

@@ -174,8 +174,8 @@ KILN_API kiln_status kiln_tensor_to_dlpack_versioned(const kiln_tensor* tensor,
 /* A model as imported, to be compiled for any number of targets. */
 typedef struct kiln_program kiln_program;
 
-/* Imports an ONNX file, or a graph or SavedModel of TensorFlow (its folder), or one in memory, which is not needed
-   afterwards. `options` may be NULL. */
+/* Imports an ONNX file, a graph or SavedModel of TensorFlow (its folder), or a TFLite file, or one in memory, which is
+   not needed afterwards. `options` may be NULL. */
 KILN_API kiln_status kiln_program_import(const char* path, const kiln_import_options* options, kiln_program** program);
 KILN_API kiln_status kiln_program_import_memory(const void* bytes, size_t size, const kiln_import_options* options,
                                                 kiln_program** program);

@@ -138,11 +138,13 @@ onnx::imported import_saved(const buffer& file, const std::string& folder, const
   }
   if (outputs.empty()) raise(errc::malformed, "signature '" + chosen.name + "' has no outputs");
   for (const named_value& v : chosen.inputs) {
+    check_dense(v, chosen);
     main.inputs.push_back(value_of(v.value));
     m.main.inputs.push_back(v.declared);
     call.inputs.push_back(v.name);
   }
   for (const named_value& v : outputs) {
+    check_dense(v, chosen);
     main.outputs.push_back(value_of(v.value));
     const auto clashes = [&](const named_value& in) { return in.name == v.name; };
     const bool is_input = std::any_of(chosen.inputs.begin(), chosen.inputs.end(), clashes);
@@ -173,6 +175,13 @@ bool is_tflite(const buffer& file) { return begins_as_tflite({file.data(), file.
 onnx::imported import_bytes(const buffer& file, const std::string& folder, const import_options& options) {
   if (is_tflite(file)) return import_tflite(file, options);
   return is_saved_model(file) ? import_saved(file, folder, options) : import_frozen(file, options);
+}
+
+// Constants of the program are parts of it.
+buffer copy_of(std::span<const std::byte> bytes) {
+  buffer own = buffer::allocate(bytes.size());
+  std::copy(bytes.begin(), bytes.end(), own.data());
+  return own;
 }
 
 bool is_folder(const std::string& path) {
@@ -229,9 +238,7 @@ onnx::imported read_model(const std::string& path, const import_options& options
 }
 
 onnx::imported parse_model(std::span<const std::byte> bytes, const import_options& options) {
-  buffer own = buffer::allocate(bytes.size());  // constants of the program are parts of it
-  std::copy(bytes.begin(), bytes.end(), own.data());
-  return import_bytes(own, {}, options);
+  return import_bytes(copy_of(bytes), {}, options);
 }
 
 bool is_tflite_file(const std::string& path) try { return is_tflite(map_file(path)); } catch (const error&) {
@@ -257,7 +264,7 @@ onnx::imported read_any_model(const std::string& path, const import_options& opt
 }
 onnx::imported parse_any_model(std::span<const std::byte> bytes, const std::string& directory,
                                const import_options& options) {
-  if (is_ours(bytes)) return parse_model(bytes, options);
+  if (is_ours(bytes)) return import_bytes(copy_of(bytes), directory, options);
   check_for_onnx(options);
   return onnx::parse_model(bytes, directory, options.common);
 }
@@ -269,7 +276,11 @@ std::vector<onnx::value_info> any_model_inputs(const std::string& path, const im
     if (!is_folder(path) && !is_saved_model(file)) return read_graph(file).graph.inputs;
     const saved_model model = read_saved_model(file, options.tag);
     std::vector<onnx::value_info> out;
-    for (const named_value& v : find_signature(model, options.signature).inputs) out.push_back(v.declared);
+    const signature& chosen = find_signature(model, options.signature);
+    for (const named_value& v : chosen.inputs) {
+      check_dense(v, chosen);
+      out.push_back(v.declared);
+    }
     return out;
   } catch (error& e) {
     throw e.at_source(path);

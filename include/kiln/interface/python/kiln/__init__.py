@@ -114,15 +114,16 @@ def read(
     signature: str = "",
     tag: str = "",
 ) -> Program:
-    """A Program from an ONNX file, from a graph or the folder of a SavedModel of TensorFlow, from the bytes of one, or
-    from a file with a saved program.
+    """A Program from an ONNX file, from a graph or the folder of a SavedModel of TensorFlow, from a TFLite file, from
+    the bytes of one, or from a file with a saved program.
 
     `dims` gives named extents a number, `shapes` inputs their extents, `values` inputs a value that decides shapes;
-    `keep_inputs` names inputs with a default that stay inputs. `directory` holds the external data of bytes.
+    `keep_inputs` names inputs with a default that stay inputs. `directory` holds the external data of bytes, or the
+    variables of a SavedModel.
 
     For TensorFlow: `layout` ("NHWC" or "NCHW") is that of images where a node does not say, `outputs` names the values
     wanted, `batch` is the extent of dims that are open (0 keeps them open); `signature` and `tag` choose among those of
-    a SavedModel."""
+    a SavedModel; `batch` and `signature` are for TFLite files, too."""
     graph = (layout, list(outputs), batch, signature, tag)
     how = (dict(dims or {}), dict(shapes or {}), dict(values or {}), list(keep_inputs), graph)
     if isinstance(model, (bytes, bytearray, memoryview)):

@@ -11,22 +11,15 @@ namespace kiln::tensorflow {
 
 namespace {
 
-std::pair<std::string, bytes_view> entry_of(bytes_view message, const std::string& where) {
-  std::pair<std::string, bytes_view> out;
-  each_field(message, where, [&](const wire_field& e) {
-    if (e.number == 1) out.first = e.text();
-    if (e.number == 2) out.second = e.content;
-  });
-  return out;
-}
-
 named_value read_value(bytes_view message, const std::string& where) {
-  auto [name, info] = entry_of(message, where);
+  auto [name, info] = read_entry(message, where);
   named_value out;
   const std::string at = where + ", tensor '" + name + "'";
   out.declared = tensor_named(name);
   out.name = std::move(name);
+  bool has_parts = false;  // coo_sparse, composite_tensor
   each_field(info, at, [&](const wire_field& f) {
+    has_parts = has_parts || f.number == 4 || f.number == 5;
     if (f.number == 1) out.value = f.text();
     if (f.number == 2) out.declared.type = to_element(f.value);
     if (f.number != 3) return;
@@ -34,12 +27,12 @@ named_value read_value(bytes_view message, const std::string& where) {
     out.declared.has_rank = s.has_rank;
     for (const std::int64_t d : s.lens) out.declared.dims.push_back({d < 0 ? -1 : d, {}});
   });
-  if (out.value.empty()) refuse(at, "it is no tensor of the graph");
+  if (out.value.empty() && !has_parts) refuse(at, "it is no tensor of the graph");
   return out;
 }
 
 signature read_signature(bytes_view message) {
-  auto [name, definition] = entry_of(message, "the signatures");
+  auto [name, definition] = read_entry(message, "the signatures");
   signature out;
   const std::string where = "signature '" + name + "'";
   out.name = std::move(name);
@@ -105,6 +98,11 @@ saved_model read_saved_model(const buffer& given, const std::string& tag) {
   });
   if (!has_graph) refuse("the model", "its graph is missing");
   return out;
+}
+
+void check_dense(const named_value& v, const signature& s) {
+  if (v.value.empty())
+    raise(errc::unsupported, "signature '" + s.name + "', tensor '" + v.name + "': is sparse, or of several tensors");
 }
 
 const signature& find_signature(const saved_model& m, const std::string& name) {

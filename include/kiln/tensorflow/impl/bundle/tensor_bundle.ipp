@@ -226,6 +226,7 @@ onnx::tensor tensor_bundle::joined(const std::string& name, const entry& e) {
   }
   if (given != count) broken("its slices have " + std::to_string(given) + " elements, it has " + std::to_string(count));
   buffer whole = buffer::allocate(count * width);
+  std::vector<bool> is_given(count);  // as many elements as there are: once each
   for (const auto& [bytes, slice] : slices) {
     if (bytes.size() == 0) continue;
     std::vector<std::int64_t> at(rank, 0);
@@ -234,6 +235,10 @@ onnx::tensor tensor_bundle::joined(const std::string& name, const entry& e) {
       std::uint64_t to = 0;
       for (std::size_t d = 0; d < rank; ++d)
         to = to * static_cast<std::uint64_t>(e.lens[d]) + static_cast<std::uint64_t>(slice[d].start + at[d]);
+      for (std::uint64_t i = to; i < to + row / width; ++i) {
+        if (is_given[i]) broken("two of its slices have the same elements");
+        is_given[i] = true;
+      }
       std::memcpy(whole.data() + to * width, bytes.data() + from, row);
       for (std::size_t d = rank - 1; rank > 1 && d-- > 0;) {
         if (++at[d] < slice[d].length) break;
@@ -245,7 +250,8 @@ onnx::tensor tensor_bundle::joined(const std::string& name, const entry& e) {
   return out;
 }
 
-// The length of each text, a checksum of the lengths, and the texts.
+// The length of each text, a checksum of the lengths, and the texts. Both checksums are of lengths in 4 bytes, where
+// these are enough.
 std::string tensor_bundle::read_text(const std::string& name) {
   const entry& e = find(name);
   const std::string where = quoted(name);
@@ -264,6 +270,17 @@ std::string tensor_bundle::read_text(const std::string& name) {
   const std::size_t begin = digits + 1 + 4;
   if (to_element(e.type) != onnx::element::string || bytes.size() < begin || size != bytes.size() - begin)
     throw error(errc::malformed, where + " is no text").at_source(file_of(e.shard));
+  if (!e.lens.empty())
+    throw error(errc::malformed, where + " has " + std::to_string(e.lens.size()) + " dims, a text has none")
+        .at_source(prefix_ + ".index");
+  const std::size_t length_bytes = size >> 32 ? 8 : 4;
+  std::uint32_t of_length = 0;
+  std::memcpy(&of_length, bytes.data() + digits + 1, 4);
+  const std::uint32_t crc = crc32c(std::as_bytes(std::span(&size, 1)).first(length_bytes));
+  if (masked(crc) != of_length || masked(crc32c(bytes.subspan(digits + 1), crc)) != e.checksum)
+    throw error(errc::malformed, where + " is damaged: the checksum of its " + std::to_string(e.size) + " bytes at " +
+                                     std::to_string(e.offset) + " differs")
+        .at_source(file_of(e.shard));
   return {reinterpret_cast<const char*>(bytes.data()) + begin, size};
 }
 

@@ -60,6 +60,7 @@ class tracer {
 using restored_names = std::unordered_map<std::string, std::string>;
 
 // The names by which assignments restore variables: those of the graph, and of functions that it calls.
+// Those of a function are kept: by which name it restores the variable that is argument k.
 restored_names names_of_assignments(const graph_def& g) {
   restored_names out;
   const tracer main(g.nodes);
@@ -72,19 +73,28 @@ restored_names names_of_assignments(const graph_def& g) {
     const auto s = main.trace(handle);
     if (s.node && is_variable(*s.node) && !name.empty()) out.emplace(s.node->name, name);
   };
+  std::unordered_map<const function_def*, std::map<std::size_t, std::string>> restored;
+  const auto names_of_arguments = [&](const function_def& f) -> const std::map<std::size_t, std::string>& {
+    const auto [known, is_new] = restored.try_emplace(&f);
+    const auto restores = [](const onnx::node& m) { return m.op_type == "RestoreV2"; };
+    if (!is_new || std::none_of(f.nodes.begin(), f.nodes.end(), restores)) return known->second;
+    const tracer inside(f.nodes, f.inputs);
+    for (const onnx::node& m : f.nodes) {
+      if (!is_assignment(m)) continue;
+      const auto handle = inside.trace(m.inputs[0]);
+      std::string name = handle.is_argument ? inside.restored_name(m.inputs[1]) : std::string();
+      if (!name.empty()) known->second.emplace(handle.argument, std::move(name));
+    }
+    return known->second;
+  };
   for (const onnx::node& n : g.nodes) {
     if (is_assignment(n)) note(n.inputs[0], main.restored_name(n.inputs[1]));
     const onnx::attribute* const called = find_attribute(n, "f");
     const auto f = functions.find(called && n.op_type.ends_with("PartitionedCall") ? called->text : n.op_type);
     if (f == functions.end()) continue;
-    const auto restores = [](const onnx::node& m) { return m.op_type == "RestoreV2"; };
-    if (std::none_of(f->second->nodes.begin(), f->second->nodes.end(), restores)) continue;
-    const tracer inside(f->second->nodes, f->second->inputs);
-    for (const onnx::node& m : f->second->nodes) {
-      if (!is_assignment(m)) continue;
-      const auto handle = inside.trace(m.inputs[0]);
-      if (handle.is_argument && handle.argument < n.inputs.size())
-        note(n.inputs[handle.argument], inside.restored_name(m.inputs[1]));
+    for (const auto& [argument, name] : names_of_arguments(*f->second)) {
+      if (argument >= n.inputs.size()) break;
+      note(n.inputs[argument], name);
     }
   }
   return out;

@@ -12,12 +12,41 @@ namespace kiln::tensorflow {
 /// whose bodies are functions that it adds. Errors: `unsupported` names a node of another form.
 void raise_control_flow(graph_def& graph);
 
+/// Work on a whole graph and its functions, of which a graph of few nodes may ask for much.
+class step_budget {
+ public:
+  explicit step_budget(std::size_t steps) : left_(steps) {}
+  /// Errors: `limit`.
+  void spend(std::size_t steps) {
+    if (steps > left_)
+      raise(errc::limit, "the control flow of the graph needs more steps than a graph of its size may");
+    left_ -= steps;
+  }
+
+ private:
+  std::size_t left_;
+};
+
+/// One more level of calls that nest, while it lives. Errors: `limit`.
+class nesting {
+ public:
+  nesting(std::size_t& level, const std::string& where, const char* what) : level_(level) {
+    if (level >= most) raise(errc::limit, where + ": " + what + " are nested deeper than " + std::to_string(most));
+    ++level_;
+  }
+  ~nesting() { --level_; }
+  nesting(const nesting&) = delete;
+  nesting& operator=(const nesting&) = delete;
+
+ private:
+  static constexpr std::size_t most = 256;
+  std::size_t& level_;
+};
+
 /// Nodes by name, of which parts become functions.
 class node_table {
  public:
-  explicit node_table(std::vector<onnx::node>& nodes) : nodes_(nodes), left_((1u << 22) + 256 * nodes.size()) {
-    index();
-  }
+  node_table(std::vector<onnx::node>& nodes, step_budget& budget) : nodes_(nodes), budget_(budget) { index(); }
 
   std::vector<onnx::node>& nodes() { return nodes_; }
   /// The node that gives a value, null where there is none.
@@ -63,12 +92,7 @@ class node_table {
     nodes_ = std::move(kept);
     index();
   }
-  /// Counts work, of which a graph of few nodes may ask for much. Errors: `limit`.
-  void spend(std::size_t steps) {
-    if (steps > left_)
-      raise(errc::limit, "the control flow of the graph needs more steps than a graph of its size may");
-    left_ -= steps;
-  }
+  void spend(std::size_t steps) { budget_.spend(steps); }
 
  private:
   void index() {
@@ -78,7 +102,7 @@ class node_table {
 
   std::vector<onnx::node>& nodes_;
   std::unordered_map<std::string, std::size_t> index_;
-  std::size_t left_;
+  step_budget& budget_;
 };
 
 /// Names of values that become arguments of a function.

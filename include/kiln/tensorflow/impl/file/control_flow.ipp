@@ -50,6 +50,7 @@ class condition_raiser {
     const onnx::node merge = *table_.giver(name);
     if (!is_merge(&merge)) return;  // it was within another one
     if (!begun_.insert(name).second) raise(errc::unsupported, described(merge) + ": a condition is in itself");
+    const nesting depth(nested_, described(merge), "conditions");
     std::vector<std::string> values;
     for (const std::string& input : merge.inputs)
       if (!is_order(input)) values.push_back(input);
@@ -232,6 +233,7 @@ class condition_raiser {
   node_table& table_;
   graph_def& graph_;
   std::unordered_set<std::string> begun_, raised_;
+  std::size_t nested_ = 0;
 };
 
 bool has_control_flow(const std::vector<onnx::node>& nodes) {
@@ -240,10 +242,10 @@ bool has_control_flow(const std::vector<onnx::node>& nodes) {
   });
 }
 // Functions that are added go to the end of the graph's.
-void raise_in(std::vector<onnx::node>& nodes, graph_def& graph) {
+void raise_in(std::vector<onnx::node>& nodes, graph_def& graph, step_budget& budget) {
   if (!has_control_flow(nodes)) return;
   by_name(nodes);  // each has a name of its own
-  node_table table(nodes);
+  node_table table(nodes, budget);
   raise_loops(table, graph);
   condition_raiser(table, graph).run();
 }
@@ -251,11 +253,14 @@ void raise_in(std::vector<onnx::node>& nodes, graph_def& graph) {
 }  // namespace
 
 void raise_control_flow(graph_def& graph) {
-  raise_in(graph.nodes, graph);
+  std::size_t all = graph.nodes.size();
+  for (const function_def& f : graph.functions) all += f.nodes.size();
+  step_budget budget((1u << 22) + 256 * all);
+  raise_in(graph.nodes, graph, budget);
   for (std::size_t i = 0; i < graph.functions.size(); ++i) {
     std::vector<onnx::node> nodes = std::move(graph.functions[i].nodes);
     try {
-      raise_in(nodes, graph);
+      raise_in(nodes, graph, budget);
     } catch (const error& e) {  // which matters only if it is called
       graph.functions[i].fault = "cannot be called: " + e.message();
     }

@@ -70,6 +70,7 @@ class loop_raiser {
     if (f.state == frame::progress::done) return;
     if (f.state == frame::progress::begun) raise(errc::unsupported, "loop '" + name + "' is in itself");
     f.state = frame::progress::begun;
+    const nesting depth(nested_, "loop '" + name + "'", "loops");
     if (f.merges.empty()) raise(errc::unsupported, "loop '" + name + "' has no value that changes");
     std::unordered_map<std::string, std::size_t> by_merge;
     for (std::size_t i = 0; i < f.merges.size(); ++i) by_merge.emplace(f.merges[i], i);
@@ -178,6 +179,7 @@ class loop_raiser {
   std::unordered_set<std::string> varying_;
   std::unordered_map<std::string, std::pair<std::string, std::size_t>> switches_;  // their loop and value
   std::unordered_set<std::string> gone_;
+  std::size_t nested_ = 0;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 #include <deque>
+#include <unordered_set>
 
 #include "kiln/tensorflow/impl/file/graph_def.hpp"
 
@@ -27,6 +28,11 @@ class function_library {
   const function_def& find(const std::string& name, const onnx::node& caller) const;
   /// Adds a function that the graph does not have.
   const function_def& add(function_def f);
+  /// Adds a function with another name and other results. Errors: `limit` where such copies are much more than the
+  /// graph.
+  const function_def& add_copy(const function_def& f, std::string name, std::vector<std::string> outputs);
+  /// Counts that a function is read once more. Errors: `limit`.
+  void spend(const function_def& f);
   /// Notes that a function is called.
   void use(const function_def& f, const onnx::node& caller);
   /// All functions that are called.
@@ -35,11 +41,16 @@ class function_library {
  private:
   void call(onnx::node& n, const std::string& name);
   void write_branches(onnx::node& n);
+  void refuse_writers(const function_def& f);
+  std::size_t bytes_of(const function_def& f);
 
   enum class progress : std::uint8_t { begun, done };
   std::deque<function_def> added_;
   std::unordered_map<std::string_view, const function_def*> functions_;
   std::unordered_map<std::string_view, progress> known_;
+  std::unordered_set<const function_def*> write_nothing_;
+  std::unordered_map<const function_def*, std::size_t> bytes_;
+  std::size_t left_ = 0;  // bytes of functions that may be read
   std::vector<onnx::function> used_;
   std::size_t nested_ = 0;
 };

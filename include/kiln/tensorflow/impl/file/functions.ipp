@@ -13,10 +13,34 @@ namespace {
 
 // Operators that change what the next read, or run, sees.
 bool writes_variable(std::string_view op_type) {
-  constexpr std::string_view ops[] = {"Assign",           "AssignAdd",           "AssignSub",
-                                      "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"};
+  constexpr std::string_view ops[] = {"Assign",
+                                      "AssignAdd",
+                                      "AssignAddVariableOp",
+                                      "AssignSub",
+                                      "AssignSubVariableOp",
+                                      "AssignVariableOp",
+                                      "AssignVariableXlaConcatND",
+                                      "CountUpTo",
+                                      "ResourceCountUpTo",
+                                      "ResourceStridedSliceAssign",
+                                      "ScatterAdd",
+                                      "ScatterDiv",
+                                      "ScatterMax",
+                                      "ScatterMin",
+                                      "ScatterMul",
+                                      "ScatterNdAdd",
+                                      "ScatterNdMax",
+                                      "ScatterNdMin",
+                                      "ScatterNdSub",
+                                      "ScatterNdUpdate",
+                                      "ScatterSub",
+                                      "ScatterUpdate",
+                                      "StridedSliceAssign"};
+  constexpr std::string_view families[] = {"Apply", "ResourceApply", "ResourceScatter", "ResourceSparseApply",
+                                           "SparseApply"};
   return std::find(std::begin(ops), std::end(ops), op_type) != std::end(ops) ||
-         op_type.starts_with("ResourceScatter") || op_type.starts_with("ResourceApply");
+         std::any_of(std::begin(families), std::end(families),
+                     [&](std::string_view f) { return op_type.starts_with(f); });
 }
 
 // The nodes that values need, through what they read and, if asked, through what comes before them by order only.
@@ -130,8 +154,11 @@ onnx::graph graph_of_call(const function_def& f, std::span<const std::int64_t> r
 }
 
 function_library::function_library(const graph_def& g) {
-  for (const function_def& f : g.functions)
+  left_ = std::size_t{1} << 24;
+  for (const function_def& f : g.functions) {
     if (!functions_.emplace(f.name, &f).second) refuse("function '" + f.name + "'", "another one has this name");
+    left_ += 16 * bytes_of(f);
+  }
 }
 
 const function_def& function_library::find(const std::string& name, const onnx::node& caller) const {
@@ -146,6 +173,37 @@ const function_def& function_library::add(function_def f) {
   added_.push_back(std::move(f));
   functions_.emplace(added_.back().name, &added_.back());
   return added_.back();
+}
+const function_def& function_library::add_copy(const function_def& f, std::string name,
+                                               std::vector<std::string> outputs) {
+  if (const auto found = functions_.find(name); found != functions_.end()) return *found->second;
+  spend(f);
+  function_def copy = f;
+  copy.name = std::move(name);
+  copy.outputs = std::move(outputs);
+  return add(std::move(copy));
+}
+
+// About what a copy of it takes; constants share their bytes.
+std::size_t function_library::bytes_of(const function_def& f) {
+  const auto [known, is_new] = bytes_.emplace(&f, 0);
+  if (!is_new) return known->second;
+  std::size_t n = 256 + f.name.size() + 64 * (f.inputs.size() + f.outputs.size());
+  for (const onnx::node& node : f.nodes) {
+    n += 256 + node.name.size() + node.op_type.size();
+    for (const std::string& input : node.inputs) n += 32 + input.size();
+    for (const onnx::attribute& a : node.attributes) {
+      n += 256 + a.name.size() + a.text.size() + 8 * (a.integers.size() + a.reals.size());
+      for (const std::string& text : a.texts) n += 32 + text.size();
+    }
+  }
+  return known->second = n;
+}
+void function_library::spend(const function_def& f) {
+  const std::size_t n = bytes_of(f);
+  if (n > left_)
+    raise(errc::limit, "function '" + f.name + "': the loops of the graph read its functions too often for its size");
+  left_ -= n;
 }
 
 void function_library::use(const function_def& f, const onnx::node& caller) {
@@ -200,6 +258,36 @@ void function_library::write_calls(onnx::node& n) {
     write_loop(n, find(function_of(n, "cond"), n), find(function_of(n, "body"), n), *this);
 }
 
+// What runs before a read, if only by order, must write nothing: neither a node nor a function that one calls.
+void function_library::refuse_writers(const function_def& first) {
+  std::vector<const function_def*> waiting;
+  const auto visit = [&](const function_def& f) {
+    if (write_nothing_.insert(&f).second) waiting.push_back(&f);
+  };
+  const auto visit_named = [&](std::string_view name) {
+    if (const auto found = functions_.find(name); found != functions_.end()) visit(*found->second);
+  };
+  visit(first);
+  while (!waiting.empty()) {
+    const function_def& f = *waiting.back();
+    waiting.pop_back();
+    const std::vector<bool> runs = needed_by(f, true);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      const onnx::node& n = f.nodes[i];
+      if (!runs[i]) continue;
+      if (!functions_.contains(n.op_type) && writes_variable(n.op_type))
+        raise(errc::unsupported, described(n) + " of function '" + f.name +
+                                     "': writes a variable, and a program has constants in their place");
+      visit_named(n.op_type);
+      for (const onnx::attribute& a : n.attributes) {
+        if (a.kind != onnx::attribute_kind::other) continue;  // it names no function
+        visit_named(a.text);
+        for (const std::string& text : a.texts) visit_named(text);
+      }
+    }
+  }
+}
+
 onnx::function function_library::write(const function_def& f) {
   onnx::function out;
   out.domain = function_domain;
@@ -208,7 +296,7 @@ onnx::function function_library::write(const function_def& f) {
   out.defaults = f.defaults;
   const auto nodes = by_name(f.nodes);
   const needed_nodes needs(f, nodes);
-  const std::vector<bool> needed = needs.of(false), runs = needs.of(true);
+  const std::vector<bool> needed = needs.of(false);
   std::vector<std::vector<std::string>> outputs(f.nodes.size());
   // the name of a value, whose node learns that it is read
   const auto value_of = [&](const std::string& written, const std::string& reader) {
@@ -225,10 +313,8 @@ onnx::function function_library::write(const function_def& f) {
   };
   std::vector<onnx::node> kept;
   std::vector<std::size_t> places;
+  refuse_writers(f);
   for (std::size_t i = 0; i < f.nodes.size(); ++i) {
-    if (runs[i] && writes_variable(f.nodes[i].op_type))
-      raise(errc::unsupported, described(f.nodes[i]) + " of function '" + f.name +
-                                   "': writes a variable, and a program has constants in their place");
     if (!needed[i]) continue;
     onnx::node n = f.nodes[i];
     std::erase_if(n.inputs, [](const std::string& input) { return is_order(input); });

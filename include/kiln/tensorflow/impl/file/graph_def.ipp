@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "kiln/tensorflow/impl/file/graph_file.hpp"
 #include "kiln/tensorflow/impl/file/message.hpp"
@@ -49,15 +50,6 @@ void read_list(attribute& a, bytes_view message, const std::string& where) {
       default: a.kind = attribute_kind::other;
     }
   });
-}
-
-std::pair<std::string, bytes_view> read_entry(bytes_view message, const std::string& where) {
-  std::pair<std::string, bytes_view> out;
-  each_field(message, where, [&](const wire_field& e) {
-    if (e.number == 1) out.first = e.text();
-    if (e.number == 2) out.second = e.content;
-  });
-  return out;
 }
 
 template <class TensorOf>
@@ -194,8 +186,11 @@ class output_numbers {
       const std::size_t second = rest.find(':');
       const auto found = nodes.find(name);
       if (second == std::string_view::npos || found == nodes.end()) return;  // the linker says what is wrong
-      const std::size_t k = parts_of(rest).k + first_of(f.nodes[found->second].op_type, rest.substr(0, second));
-      input = output_name(name, k);
+      const onnx::node& n = f.nodes[found->second];
+      const std::string_view output = rest.substr(0, second);
+      const std::optional<std::size_t> first = first_of(n.op_type, output);
+      if (!first) f.fault = "reads output '" + std::string(output) + "' of " + described(n) + ", which has none such";
+      input = output_name(name, parts_of(rest).k + first.value_or(0));
     };
     for (onnx::node& n : f.nodes)
       for (std::string& input : n.inputs) number(input);
@@ -203,10 +198,11 @@ class output_numbers {
   }
 
  private:
-  std::size_t first_of(const std::string& op_type, std::string_view output) const {
-    const auto place = [&](const auto& names) {
+  std::optional<std::size_t> first_of(const std::string& op_type, std::string_view output) const {
+    const auto place = [&](const auto& names) -> std::optional<std::size_t> {
       const auto found = std::find(names.begin(), names.end(), output);
-      return found == names.end() ? 0 : static_cast<std::size_t>(found - names.begin());
+      if (found == names.end()) return std::nullopt;
+      return static_cast<std::size_t>(found - names.begin());
     };
     if (const auto f = functions_.find(op_type); f != functions_.end()) return place(f->second->output_names);
     for (const named_outputs& s : several)

@@ -219,17 +219,14 @@ std::vector<std::int64_t> carried_numbers(const loop& l, const std::vector<std::
 }
 
 void write_counters(onnx::node& n, const loop& l, const std::vector<counter>& counters, function_library& library) {
-  function_def limits = l.cond;
-  limits.name += "#limits of " + l.body.name;
-  limits.outputs.clear();
-  limits.ordered.clear();
+  std::vector<std::string> limits;
   std::vector<std::int64_t> values, numbers;
   for (const counter& c : counters) {
     numbers.push_back(static_cast<std::int64_t>(values.size()));
     values.push_back(c.value);
-    limits.outputs.push_back(c.limit);
+    limits.push_back(c.limit);
   }
-  const function_def& added = library.add(std::move(limits));
+  const function_def& added = library.add_copy(l.cond, l.cond.name + "#limits of " + l.body.name, std::move(limits));
   library.use(added, n);
   set_graphs(n, "limits", {graph_of_call(added, numbers)});
   set_integers(n, "counters", values);
@@ -237,8 +234,7 @@ void write_counters(onnx::node& n, const loop& l, const std::vector<counter>& co
 
 void write_collecting(onnx::node& n, const loop& l, const std::vector<collected_list>& lists,
                       function_library& library) {
-  function_def body = l.body;
-  body.name += "#items of " + l.cond.name;
+  std::vector<std::string> outputs = l.body.outputs;
   std::vector<std::int64_t> own, at;
   for (const collected_list& c : lists) {
     own.push_back(c.list);
@@ -248,9 +244,9 @@ void write_collecting(onnx::node& n, const loop& l, const std::vector<collected_
   std::vector<std::int64_t> results = carried;
   for (const collected_list& c : lists) {
     results.push_back(c.list);  // in the place of the list
-    body.outputs[static_cast<std::size_t>(c.list)] = c.item;
+    outputs[static_cast<std::size_t>(c.list)] = c.item;
   }
-  const function_def& added = library.add(std::move(body));
+  const function_def& added = library.add_copy(l.body, l.body.name + "#items of " + l.cond.name, std::move(outputs));
   library.use(added, n);
   set_graphs(n, "collecting", {body_graph(l, added, carried, results, true)});
   set_integers(n, "collected", own);
@@ -274,6 +270,8 @@ void write_loop(onnx::node& n, const function_def& cond, const function_def& bod
                              " values is read");
   library.use(cond, n);
   library.use(body, n);
+  library.spend(cond);
+  library.spend(body);
   loop l{cond, body, reader(cond), reader(body), std::vector<bool>(size)};
   std::vector<std::int64_t> invariants;
   for (std::size_t k = 0; k < size; ++k)

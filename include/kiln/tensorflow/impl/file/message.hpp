@@ -1,5 +1,7 @@
 #pragma once
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "kiln/core/error.hpp"
 #include "kiln/core/wire_format.hpp"
@@ -24,6 +26,16 @@ template <class Each> void each_number(const wire_field& f, const std::string& w
   for (std::uint64_t n = 0; packed.next(n);) each(n);
   if (!packed.ok()) refuse(where, "a packed list ends too soon");
 }
+/// Key and value of an entry of a map.
+inline std::pair<std::string, bytes_view> read_entry(bytes_view message, const std::string& where) {
+  std::pair<std::string, bytes_view> out;
+  each_field(message, where, [&](const wire_field& e) {
+    if (e.number == 1) out.first = e.text();
+    if (e.number == 2) out.second = e.content;
+  });
+  return out;
+}
+
 template <class T, class Each> void each_real(const wire_field& f, const std::string& where, Each&& each) {
   if (f.encoding == wire_encoding::varint || f.content.size() % sizeof(T)) refuse(where, "a list of floats is damaged");
   for (std::size_t i = 0; i < f.content.size(); i += sizeof(T)) {

@@ -114,8 +114,13 @@ constexpr field graph_fields[] = {{"node", 1, kind::message, &node_message},
                                   {"library", 2, kind::message, &library_message}};
 constexpr description graph_message{graph_fields};
 
-constexpr field tensor_info_fields[] = {
-    {"name", 1, kind::bytes}, {"dtype", 2, kind::type}, {"tensor_shape", 3, kind::message, &shape_message}};
+constexpr field sparse_fields[] = {{"values_tensor_name", 1, kind::bytes}};  // of which only that it is there matters
+constexpr description sparse_message{sparse_fields};
+constexpr field tensor_info_fields[] = {{"name", 1, kind::bytes},
+                                        {"dtype", 2, kind::type},
+                                        {"tensor_shape", 3, kind::message, &shape_message},
+                                        {"coo_sparse", 4, kind::message, &sparse_message},
+                                        {"composite_tensor", 5, kind::message, &sparse_message}};
 constexpr description tensor_info_message{tensor_info_fields};
 constexpr field tensor_entry_fields[] = {{"key", 1, kind::bytes}, {"value", 2, kind::message, &tensor_info_message}};
 constexpr description tensor_entry_message{tensor_entry_fields};

@@ -101,7 +101,7 @@ op_importer_table arrange_importers() {
       {domain, "InvertPermutation", 1, import_invert_permutation},
       {domain, "LinSpace", 1, import_lin_space},
       {domain, "MatrixBandPart", 1, import_band_part},
-      {domain, "ReverseSequence", 1, import_reverse_sequence, "along one of the first two axes"},
+      {domain, "ReverseSequence", 1, import_reverse_sequence},
       {domain, "Roll", 1, import_roll},
       {domain, "SparseToDense", 1, import_sparse_to_dense},
   };

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <utility>
 
+#include "kiln/tensorflow/impl/file/functions.hpp"
 #include "kiln/tensorflow/impl/tflite/graph_reader.hpp"
 #include "kiln/tensorflow/impl/tflite/numbers.hpp"
 
@@ -10,8 +12,8 @@ namespace {
 
 using onnx::attribute, onnx::attribute_kind;
 
-std::int64_t index_option(const parts::Operator& op, std::string_view name, const std::string& where) {
-  for (const attribute& a : read_options(op, where))
+std::int64_t number_of(const std::vector<attribute>& options, std::string_view name) {
+  for (const attribute& a : options)
     if (a.name == name) return a.integer;
   return 0;
 }
@@ -21,12 +23,6 @@ attribute graph_attribute(std::string name, onnx::graph g) {
   a.kind = attribute_kind::graph;
   a.graphs.push_back(std::move(g));
   return a;
-}
-onnx::value_info tensor_named(std::string name) {
-  onnx::value_info v;
-  v.name = std::move(name);
-  v.kind = onnx::value_kind::tensor;
-  return v;
 }
 template <class T> void append(std::vector<T>& to, std::vector<T>& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
@@ -49,7 +45,7 @@ std::vector<std::string> graph_reader::held_list(const called& c, const flatbuff
 
 // A subgraph with the values that it is called with, below the name of the call's first result.
 onnx::graph graph_reader::body_of(const called& c, std::string_view option, std::vector<std::string> inputs) {
-  const std::int64_t subgraph = index_option(c.op, option, c.where);
+  const std::int64_t subgraph = number_of(options_of(c), option);
   const std::string name = count_of(c.op.outputs()) ? held(c.op.outputs()->Get(0), c.where) : prefix_ + "init";
   graph_reader reader(all_, subgraph, name + "/", std::move(inputs), depth_ + 1);
   if (count_of(reader.source().inputs()) != reader.named_.size())
@@ -79,9 +75,9 @@ bool graph_reader::add_call(const called& c) {
     return true;
   }
   if (c.type == "CALL_ONCE") {
-    all_.initializes = true;
+    const bool before = std::exchange(all_.initializes, true);
     add_inline(c, body_of(c, "init_subgraph_index", {}), {});
-    all_.initializes = false;
+    all_.initializes = before;
     return true;
   }
   if (c.type == "IF") {
@@ -156,7 +152,7 @@ std::string graph_reader::resource_of(const called& c, std::size_t input) const 
 bool graph_reader::add_variable(const called& c) {
   if (c.type == "VAR_HANDLE") {
     std::string name;
-    for (const attribute& a : read_options(c.op, c.where)) name += a.text + "/";
+    for (const attribute& a : options_of(c)) name += a.text + "/";
     if (count_of(c.op.outputs())) handles_[c.op.outputs()->Get(0)] = name;
     return true;
   }

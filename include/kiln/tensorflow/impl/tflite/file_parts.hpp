@@ -20,6 +20,11 @@ std::string operator_name(const parts::OperatorCode& code);
 /// The options of an operator by name; enumerators are numbers. Those at their default are left out.
 std::vector<onnx::attribute> read_options(const parts::Operator& op, const std::string& where);
 
+/// Whether an operator computes on the numbers of quantized tensors, and whether it only moves elements or chooses
+/// among them.
+bool needs_no_reals(std::string_view type);
+bool moves_elements(std::string_view type);
+
 /// ONNX's element type; `undefined` for those that kiln's tensors do not hold.
 onnx::element element_of(parts::TensorType type);
 std::string type_name(parts::TensorType type);

@@ -15,6 +15,13 @@ struct file_reading {
   std::unordered_map<std::string, std::string> kept{};  ///< the value of each variable that an initializer assigned
   bool initializes = false;                             ///< within CALL_ONCE
   std::unordered_set<std::string> names{};              ///< of all graphs
+  std::unordered_map<std::string, int> next_suffix{};   ///< of names that several tensors ask for
+  std::unordered_set<const parts::Tensor*> states{};    ///< variable tensors that a remark names
+  /// Bytes that may still be copied of the file, whose parts may be named any number of times.
+  std::size_t bytes_left = (std::size_t{1} << 20) + 64 * bytes.size();
+
+  /// Errors: `limit`.
+  void charge(std::size_t n);
 };
 
 /// Reads one subgraph, or one call of it, into a graph of nodes.
@@ -26,6 +33,8 @@ class graph_reader {
 
   /// Names a tensor, before its subgraph is read.
   void rename(std::size_t tensor, std::string name);
+  /// Names an output, which may be a tensor that has a name: then it is a value of its own.
+  void name_output(std::size_t tensor, std::string name);
   /// Nodes, constants, inputs and outputs.
   onnx::graph read();
   /// The inputs alone.
@@ -44,6 +53,10 @@ class graph_reader {
   std::string held(std::int64_t index, const std::string& where);
   std::string real(std::int64_t index, const std::string& where);
   onnx::value_info declared(std::int64_t index, const std::string& where);
+  std::vector<onnx::attribute> options_of(const called& c);
+  onnx::tensor constant(const parts::Tensor& t, const std::string& name);
+  quantization quantization_at(std::int64_t index, const std::string& where);
+  void add_output(std::int64_t index, const std::string& wanted, const std::string& where);
   void take(std::size_t n);
   void add_node(onnx::node n);
   void add_simple(std::string_view type, std::vector<std::string> inputs, std::vector<std::string> outputs,
@@ -54,7 +67,7 @@ class graph_reader {
   void add_computation(const called& c);
   bool add_call(const called& c);
   bool add_variable(const called& c);
-  bool passes_numbers(const called& c) const;
+  bool passes_numbers(const called& c);
   onnx::graph body_of(const called& c, std::string_view option, std::vector<std::string> inputs);
   void add_inline(const called& c, onnx::graph body, std::vector<std::string> outputs);
   std::vector<std::string> held_list(const called& c, const flatbuffers::Vector<std::int32_t>* list, std::size_t from);
@@ -71,6 +84,8 @@ class graph_reader {
   std::unordered_map<std::int64_t, std::string> reals_;    // of quantized tensors
   std::unordered_map<std::int64_t, std::string> handles_;  // variables that tensors stand for
   std::unordered_set<std::int64_t> read_constants_;
+  std::vector<std::pair<std::int64_t, std::string>> output_names_;  // what a signature calls outputs
+  std::unordered_set<std::string> given_, listed_;                  // the caller's values, those that are outputs
   onnx::graph graph_;
 };
 

@@ -52,19 +52,64 @@ graph_reader::graph_reader(file_reading& all, std::int64_t index, std::string pr
 
 void graph_reader::rename(std::size_t index, std::string name) {
   if (index >= names_.size()) refuse_part("signature", "it names tensor " + std::to_string(index));
-  if (!names_[index].empty()) return;  // of two names the first
+  if (!names_[index].empty()) return;  // of two names of an input the first
   if (!all_.names.insert(name).second) refuse_part("signature", "it has the name '" + name + "' twice");
   names_[index] = std::move(name);
 }
 
+void graph_reader::name_output(std::size_t index, std::string name) {
+  if (index >= names_.size()) refuse_part("signature", "it names tensor " + std::to_string(index));
+  if (names_[index].empty())
+    rename(index, name);
+  else if (names_[index] != name && !all_.names.insert(name).second)
+    refuse_part("signature", "it has the name '" + name + "' twice");
+  output_names_.emplace_back(static_cast<std::int64_t>(index), std::move(name));
+}
+
+void file_reading::charge(std::size_t n) {
+  if (n > bytes_left) raise(errc::limit, "names, options and scales of the file are used too often for its size");
+  bytes_left -= n;
+}
+
 std::string graph_reader::unique(std::string wanted) {
+  all_.charge(wanted.size());
   std::string name = wanted;
-  for (int k = 1; !all_.names.insert(name).second; ++k) name = wanted + "_" + std::to_string(k);
+  if (all_.names.insert(name).second) return name;
+  int& k = all_.next_suffix[wanted];
+  do {
+    name = wanted + "_" + std::to_string(++k);
+  } while (!all_.names.insert(name).second);
   return name;
 }
 
+std::vector<attribute> graph_reader::options_of(const called& c) {
+  std::vector<attribute> out = read_options(c.op, c.where);
+  for (const attribute& a : out)
+    all_.charge(32 + a.name.size() + a.text.size() + 8 * (a.integers.size() + a.reals.size()));
+  return out;
+}
+
+// A constant, of which strings and packed numbers are copied.
+onnx::tensor graph_reader::constant(const parts::Tensor& t, const std::string& name) {
+  onnx::tensor out = read_constant(all_.model, t, name, all_.bytes);
+  if (!out.fault.empty()) return out;
+  const std::byte* const at = out.value.data();
+  const bool is_shared = at >= all_.bytes.data() && at < all_.bytes.data() + all_.bytes.size();
+  if (!is_shared) all_.charge(64 + static_cast<std::size_t>(out.value.elements()));
+  if (out.value.get_shape().type == dtype::string && t.buffer() < count_of(all_.model.buffers()))
+    all_.charge(count_of(all_.model.buffers()->Get(t.buffer())->data()));
+  return out;
+}
+
+quantization graph_reader::quantization_at(std::int64_t index, const std::string& where) {
+  const parts::Tensor& t = tensor(index, where);
+  all_.charge(16);
+  if (const parts::Quantization* const q = t.quantization()) all_.charge(12 * count_of(q->scale()));
+  return quantization_of(t, "tensor '" + names_[static_cast<std::size_t>(index)] + "'");
+}
+
 void graph_reader::name_tensors() {
-  if (depth_ > 0) take(names_.size());
+  if (depth_ > 0) take(1 + names_.size() + count_of(source_.operators()));
   const std::size_t given = named_.size(), inputs = count_of(source_.inputs());
   if (given > inputs)
     refuse_part(prefix_, "it gives " + std::to_string(given) + " values to a subgraph of " + std::to_string(inputs));
@@ -90,13 +135,15 @@ const parts::Tensor& graph_reader::tensor(std::int64_t index, const std::string&
 std::string graph_reader::held(std::int64_t index, const std::string& where) {
   const parts::Tensor& t = tensor(index, where);
   const std::string& name = names_[static_cast<std::size_t>(index)];
+  all_.charge(16 + name.size() + 4 * count_of(t.shape()));
   if (!is_made_[static_cast<std::size_t>(index)] && is_constant(all_.model, t) && read_constants_.insert(index).second)
-    graph_.initializers.push_back(read_constant(all_.model, t, name, all_.bytes));
+    graph_.initializers.push_back(constant(t, name));
   return name;
 }
 
 onnx::value_info graph_reader::declared(std::int64_t index, const std::string& where) {
   const parts::Tensor& t = tensor(index, where);
+  all_.charge(64 * (1 + count_of(t.shape())));
   onnx::value_info v;
   v.name = names_[static_cast<std::size_t>(index)];
   v.kind = onnx::value_kind::tensor;
@@ -148,25 +195,26 @@ void graph_reader::add_scale(onnx::node& n, std::int64_t index, const quantizati
   n.inputs.push_back(graph_.initializers.back().name);
   graph_.initializers.push_back(constant_of(unique(name + "/zero_point"), type, lens, q.zeros));
   n.inputs.push_back(graph_.initializers.back().name);
-  n.attributes = {integer_attribute("axis", q.axis)};
+  n.attributes = {number_attribute("axis", q.axis)};
 }
 
 // The reals that a tensor's numbers stand for.
 std::string graph_reader::real(std::int64_t index, const std::string& where) {
   const std::string numbers = held(index, where);
   const parts::Tensor& t = tensor(index, where);
-  const quantization q = quantization_of(t, "tensor '" + numbers + "'");
+  if (const auto known = reals_.find(index); known != reals_.end()) return known->second;
+  const quantization q = quantization_at(index, where);
   if (!q || !is_quantized_type(t.type())) return numbers;
-  const auto [known, is_new] = reals_.emplace(index, "");
-  if (!is_new) return known->second;
+  std::string& made = reals_[index];
   if (t.type() == parts::TensorType::INT64) {  // a bias, beyond what a float counts exactly
     if (!is_constant(all_.model, t))
       raise(errc::unsupported, "tensor '" + numbers + "' of INT64 is quantized and no constant");
-    const onnx::tensor stored = read_constant(all_.model, t, numbers, all_.bytes);
-    if (!stored.fault.empty()) return numbers;
-    known->second = unique(numbers + "/real");
-    graph_.initializers.push_back(reals_of(stored, q, known->second));
-    return known->second;
+    const onnx::tensor stored = constant(t, numbers);
+    if (!stored.fault.empty()) return made = numbers;
+    all_.charge(4 * static_cast<std::size_t>(stored.value.elements()));
+    made = unique(numbers + "/real");
+    graph_.initializers.push_back(reals_of(stored, q, made));
+    return made;
   }
   onnx::node n;
   n.op_type = "DequantizeLinear";
@@ -174,9 +222,9 @@ std::string graph_reader::real(std::int64_t index, const std::string& where) {
   n.inputs = {numbers};
   n.outputs = {n.name};
   add_scale(n, index, q);
-  known->second = n.name;
+  made = n.name;
   add_node(std::move(n));
-  return known->second;
+  return made;
 }
 
 // The name under which an operator defines the reals of a quantized output.
@@ -192,56 +240,25 @@ std::string graph_reader::define_real(std::int64_t index, const quantization& q)
   return exact;
 }
 
-// Whether an operator moves numbers that mean the same before and after it, so that it needs no reals.
-bool graph_reader::passes_numbers(const called& c) const {
-  static constexpr std::array always{"BITCAST", "CAST", "RANK", "SHAPE", "ARG_MAX", "ARG_MIN"};
-  static constexpr std::array movers{
-      "BATCH_TO_SPACE_ND",
-      "BROADCAST_TO",
-      "CONCATENATION",
-      "DEPTH_TO_SPACE",
-      "DYNAMIC_UPDATE_SLICE",
-      "EMBEDDING_LOOKUP",
-      "EXPAND_DIMS",
-      "GATHER",
-      "GATHER_ND",
-      "MAXIMUM",
-      "MINIMUM",
-      "PACK",
-      "REDUCE_MAX",
-      "REDUCE_MIN",
-      "RESHAPE",
-      "RESIZE_NEAREST_NEIGHBOR",
-      "REVERSE_SEQUENCE",
-      "REVERSE_V2",
-      "SELECT",
-      "SELECT_V2",
-      "SLICE",
-      "SPACE_TO_DEPTH",
-      "SPLIT",
-      "SPLIT_V",
-      "SQUEEZE",
-      "STRIDED_SLICE",
-      "TILE",
-      "TOPK_V2",
-      "TRANSPOSE",
-      "UNPACK",
-  };
-  const auto is_among = [&](const auto& list) { return std::find(list.begin(), list.end(), c.type) != list.end(); };
-  if (is_among(always)) return true;
-  if (!is_among(movers)) return false;
-  std::vector<quantization> all;
+// Whether an operator moves numbers that mean the same before and after it, so that it needs no reals. What it moves is
+// of its first output's type; other inputs are indices and extents.
+bool graph_reader::passes_numbers(const called& c) {
+  if (needs_no_reals(c.type)) return true;
+  if (!moves_elements(c.type)) return false;
+  if (count_of(c.op.outputs()) == 0 || c.op.outputs()->Get(0) < 0) return false;
+  const parts::TensorType moved = tensor(c.op.outputs()->Get(0), c.where).type();
+  const quantization first = quantization_at(c.op.outputs()->Get(0), c.where);
+  if (first.scales.size() > 1) return false;
   for (const auto* list : {c.op.inputs(), c.op.outputs()})
     for (std::size_t i = 0; i < count_of(list); ++i) {
       const std::int64_t index = list->Get(static_cast<flatbuffers::uoffset_t>(i));
       if (index < 0) continue;
-      const parts::Tensor& t = tensor(index, c.where);
-      if (is_quantized_type(t.type()))
-        all.push_back(quantization_of(t, "tensor '" + names_[static_cast<std::size_t>(index)] + "'"));
+      const parts::TensorType type = tensor(index, c.where).type();
+      if (!is_quantized_type(type)) continue;
+      const quantization q = quantization_at(index, c.where);
+      if (type == moved ? !(q == first) : static_cast<bool>(q)) return false;
     }
-  for (const quantization& q : all)
-    if (q.scales.size() > 1 || !(q == all.front())) return false;
-  for (const attribute& a : read_options(c.op, c.where))
+  for (const attribute& a : options_of(c))
     if (a.name == "fused_activation_function" && a.integer != 0) return false;
   return true;
 }
@@ -250,7 +267,7 @@ void graph_reader::add_computation(const called& c) {
   onnx::node n;
   n.domain = tflite_domain;
   n.op_type = c.type;
-  n.attributes = read_options(c.op, c.where);
+  n.attributes = options_of(c);
   const bool passes = passes_numbers(c);
   for (std::size_t i = 0; i < count_of(c.op.inputs()); ++i) {
     const std::int64_t index = c.op.inputs()->Get(static_cast<flatbuffers::uoffset_t>(i));
@@ -260,8 +277,9 @@ void graph_reader::add_computation(const called& c) {
     }
     const parts::Tensor& t = tensor(index, c.where);
     if (t.is_variable() && !is_made_[static_cast<std::size_t>(index)]) {
-      all_.remarks.push_back("variable tensor '" + names_[static_cast<std::size_t>(index)] +
-                             "' is of zeros when a run begins");
+      const std::string& name = names_[static_cast<std::size_t>(index)];
+      if (all_.states.insert(&t).second)
+        all_.remarks.push_back("variable tensor '" + name + "' is of zeros when a run begins");
       n.inputs.emplace_back();
     } else {
       n.inputs.push_back(passes ? held(index, c.where) : real(index, c.where));
@@ -280,7 +298,8 @@ void graph_reader::add_computation(const called& c) {
     const parts::Tensor& t = tensor(index, c.where);
     const std::string& name = names_[static_cast<std::size_t>(index)];
     if (k == 0) n.name = name;
-    const quantization q = quantization_of(t, "tensor '" + name + "'");
+    all_.charge(name.size());
+    const quantization q = quantization_at(index, c.where);
     const bool quantizes = q && is_quantized_type(t.type()) && !passes;
     types.integers.push_back(static_cast<std::int64_t>(quantizes ? element::f32 : element_of(t.type())));
     n.outputs.push_back(quantizes ? define_real(index, q) : name);
@@ -295,6 +314,7 @@ void graph_reader::add_operator(std::size_t index) {
   if (op.opcode_index() >= count_of(all_.model.operator_codes()))
     refuse_part(where, "there is no operator code " + std::to_string(op.opcode_index()));
   const std::string type = operator_name(*all_.model.operator_codes()->Get(op.opcode_index()));
+  all_.charge(64 + type.size());
   where += " (" + type + ")";
   for (std::size_t k = 0; k < count_of(op.outputs()); ++k) {
     const std::int64_t made = op.outputs()->Get(static_cast<flatbuffers::uoffset_t>(k));
@@ -326,20 +346,38 @@ onnx::graph graph_reader::read() {
   std::vector<onnx::value_info> inputs = read_inputs();
   for (std::size_t i = named_.size(); i < inputs.size(); ++i) graph_.inputs.push_back(std::move(inputs[i]));
   for (std::size_t i = 0; i < count_of(source_.operators()); ++i) add_operator(i);
+  given_.insert(named_.begin(), named_.end());
   const std::string where = "subgraph " + std::to_string(index_);
-  std::unordered_set<std::string> given(named_.begin(), named_.end()), listed;
+  // what a signature calls each of the outputs; further names of one follow
+  std::unordered_map<std::int64_t, std::vector<std::size_t>> named;
+  for (std::size_t i = output_names_.size(); i-- > 0;) named[output_names_[i].first].push_back(i);
+  std::vector<bool> is_listed(output_names_.size());
   for (std::size_t k = 0; k < count_of(source_.outputs()); ++k) {
     const std::int64_t index = source_.outputs()->Get(static_cast<flatbuffers::uoffset_t>(k));
-    const std::string name = held(index, where);
-    onnx::value_info v = declared(index, where);
-    // a body gives values of its own
-    if (!listed.insert(name).second || (depth_ > 0 && (given.contains(name) || read_constants_.contains(index)))) {
-      v.name = unique(name + "/output");
-      add_simple("Identity", {name}, {v.name});
+    const auto found = named.find(index);
+    if (found == named.end() || found->second.empty()) {
+      add_output(index, held(index, where), where);
+      continue;
     }
-    graph_.outputs.push_back(std::move(v));
+    add_output(index, output_names_[found->second.back()].second, where);
+    is_listed[found->second.back()] = true;
+    found->second.pop_back();
   }
+  for (std::size_t i = 0; i < output_names_.size(); ++i)
+    if (!is_listed[i]) add_output(output_names_[i].first, output_names_[i].second, where);
   return std::move(graph_);
+}
+
+// A body gives values of its own, and each output is one.
+void graph_reader::add_output(std::int64_t index, const std::string& wanted, const std::string& where) {
+  const std::string name = held(index, where);
+  onnx::value_info v = declared(index, where);
+  if (wanted != name)
+    v.name = wanted;
+  else if (!listed_.insert(name).second || (depth_ > 0 && (read_constants_.contains(index) || given_.contains(name))))
+    v.name = unique(name + "/output");
+  if (v.name != name) add_simple("Identity", {name}, {v.name});
+  graph_.outputs.push_back(std::move(v));
 }
 
 }  // namespace kiln::tensorflow

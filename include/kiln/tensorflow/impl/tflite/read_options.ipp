@@ -1,5 +1,8 @@
 #include <flatbuffers/flexbuffers.h>
 
+#include <algorithm>
+
+#include "kiln/tensorflow/impl/attributes.hpp"
 #include "kiln/tensorflow/impl/tflite/file_parts.hpp"
 
 // Operators' names and options. Those of builtin operators are read by the field names of the description that flatc
@@ -9,28 +12,6 @@ namespace kiln::tensorflow {
 namespace {
 
 using onnx::attribute, onnx::attribute_kind;
-
-attribute integer_of(std::string name, std::int64_t v) {
-  attribute a;
-  a.name = std::move(name);
-  a.kind = attribute_kind::integer;
-  a.integer = v;
-  return a;
-}
-attribute real_of(std::string name, double v) {
-  attribute a;
-  a.name = std::move(name);
-  a.kind = attribute_kind::real;
-  a.real = static_cast<float>(v);
-  return a;
-}
-attribute text_of(std::string name, std::string v) {
-  attribute a;
-  a.name = std::move(name);
-  a.kind = attribute_kind::text;
-  a.text = std::move(v);
-  return a;
-}
 
 template <class T> const flatbuffers::Vector<T>& vector_at(const std::uint8_t* at) {
   return *reinterpret_cast<const flatbuffers::Vector<T>*>(at + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(at));
@@ -52,14 +33,14 @@ attribute read_field(std::string name, flatbuffers::ElementaryType type, bool is
     return a;
   }
   switch (type) {
-    case ET_BOOL: return integer_of(std::move(name), ReadScalar<std::uint8_t>(at) != 0);
-    case ET_CHAR: return integer_of(std::move(name), ReadScalar<std::int8_t>(at));
-    case ET_UINT: return integer_of(std::move(name), ReadScalar<std::uint32_t>(at));
-    case ET_LONG: return integer_of(std::move(name), ReadScalar<std::int64_t>(at));
-    case ET_FLOAT: return real_of(std::move(name), ReadScalar<float>(at));
+    case ET_BOOL: return number_attribute(std::move(name), ReadScalar<std::uint8_t>(at) != 0);
+    case ET_CHAR: return number_attribute(std::move(name), ReadScalar<std::int8_t>(at));
+    case ET_UINT: return number_attribute(std::move(name), ReadScalar<std::uint32_t>(at));
+    case ET_LONG: return number_attribute(std::move(name), ReadScalar<std::int64_t>(at));
+    case ET_FLOAT: return real_attribute(std::move(name), ReadScalar<float>(at));
     case ET_STRING:
-      return text_of(std::move(name), reinterpret_cast<const String*>(at + ReadScalar<uoffset_t>(at))->str());
-    default: return integer_of(std::move(name), ReadScalar<std::int32_t>(at));
+      return text_attribute(std::move(name), reinterpret_cast<const String*>(at + ReadScalar<uoffset_t>(at))->str());
+    default: return number_attribute(std::move(name), ReadScalar<std::int32_t>(at));
   }
 }
 
@@ -96,11 +77,15 @@ std::vector<attribute> read_custom(const flatbuffers::Vector<std::uint8_t>& byte
   for (std::size_t i = 0; i < map.size(); ++i) {
     std::string name = map.Keys()[i].AsKey();
     switch (map.Values()[i].GetType()) {
-      case flexbuffers::FBT_FLOAT: out.push_back(real_of(std::move(name), map.real(i))); break;
+      case flexbuffers::FBT_FLOAT:
+        out.push_back(real_attribute(std::move(name), static_cast<float>(map.real(i))));
+        break;
       case flexbuffers::FBT_BOOL:
       case flexbuffers::FBT_INT:
-      case flexbuffers::FBT_UINT: out.push_back(integer_of(std::move(name), map.integer(i))); break;
-      case flexbuffers::FBT_STRING: out.push_back(text_of(std::move(name), map.Values()[i].AsString().str())); break;
+      case flexbuffers::FBT_UINT: out.push_back(number_attribute(std::move(name), map.integer(i))); break;
+      case flexbuffers::FBT_STRING:
+        out.push_back(text_attribute(std::move(name), map.Values()[i].AsString().str()));
+        break;
       default: break;
     }
   }
@@ -110,6 +95,46 @@ std::vector<attribute> read_custom(const flatbuffers::Vector<std::uint8_t>& byte
 }  // namespace
 
 void refuse_part(const std::string& where, const std::string& why) { raise(errc::malformed, where + ": " + why); }
+
+bool needs_no_reals(std::string_view type) {
+  static constexpr std::string_view list[] = {"BITCAST", "CAST", "RANK", "SHAPE", "ARG_MAX", "ARG_MIN"};
+  return std::find(std::begin(list), std::end(list), type) != std::end(list);
+}
+bool moves_elements(std::string_view type) {
+  static constexpr std::string_view list[] = {
+      "BATCH_TO_SPACE_ND",
+      "BROADCAST_TO",
+      "CONCATENATION",
+      "DEPTH_TO_SPACE",
+      "DYNAMIC_UPDATE_SLICE",
+      "EMBEDDING_LOOKUP",
+      "EXPAND_DIMS",
+      "GATHER",
+      "GATHER_ND",
+      "MAXIMUM",
+      "MINIMUM",
+      "PACK",
+      "REDUCE_MAX",
+      "REDUCE_MIN",
+      "RESHAPE",
+      "RESIZE_NEAREST_NEIGHBOR",
+      "REVERSE_SEQUENCE",
+      "REVERSE_V2",
+      "SELECT",
+      "SELECT_V2",
+      "SLICE",
+      "SPACE_TO_DEPTH",
+      "SPLIT",
+      "SPLIT_V",
+      "SQUEEZE",
+      "STRIDED_SLICE",
+      "TILE",
+      "TOPK_V2",
+      "TRANSPOSE",
+      "UNPACK",
+  };
+  return std::find(std::begin(list), std::end(list), type) != std::end(list);
+}
 
 // The field of a byte is older: it says 127 for the codes that it cannot hold.
 std::string operator_name(const parts::OperatorCode& code) {

@@ -25,12 +25,14 @@ const parts::Model& verified(const buffer& file) {
   return model;
 }
 
-const parts::SignatureDef* find_signature(const parts::Model& model, const std::string& wanted) {
+const parts::SignatureDef* find_signature(file_reading& all, const std::string& wanted) {
+  const parts::Model& model = all.model;
   if (wanted.empty()) return nullptr;
   std::string known;
   for (std::size_t i = 0; i < count_of(model.signature_defs()); ++i) {
     const parts::SignatureDef* const s = model.signature_defs()->Get(static_cast<flatbuffers::uoffset_t>(i));
     if (text_of(s->signature_key()) == wanted) return s;
+    all.charge(8 + text_of(s->signature_key()).size());
     known += (known.empty() ? "'" : ", '") + text_of(s->signature_key()) + "'";
   }
   raise(errc::not_found, "the file has no signature '" + wanted + "', it has " + (known.empty() ? "none" : known));
@@ -38,36 +40,47 @@ const parts::SignatureDef* find_signature(const parts::Model& model, const std::
 
 // The reader of the subgraph that is wanted, its values named.
 graph_reader reader_of(file_reading& all, const std::string& signature) {
-  const parts::SignatureDef* const s = find_signature(all.model, signature);
+  const parts::SignatureDef* const s = find_signature(all, signature);
   graph_reader out(all, s ? s->subgraph_index() : 0, "", {}, 0);
   if (!s) return out;
-  for (const auto* list : {s->inputs(), s->outputs()})
+  const auto each_name = [&](const auto* list, auto&& tell) {
     for (std::size_t i = 0; i < count_of(list); ++i) {
       const parts::TensorMap* const m = list->Get(static_cast<flatbuffers::uoffset_t>(i));
-      if (const std::string name = text_of(m->name()); !name.empty()) out.rename(m->tensor_index(), name);
+      std::string name = text_of(m->name());
+      all.charge(16 + name.size());
+      if (!name.empty()) tell(m->tensor_index(), std::move(name));
     }
+  };
+  each_name(s->inputs(), [&](std::size_t tensor, std::string name) { out.rename(tensor, std::move(name)); });
+  each_name(s->outputs(), [&](std::size_t tensor, std::string name) { out.name_output(tensor, std::move(name)); });
   return out;
 }
 
 // What a file says of itself: its description, its signatures, short texts among its metadata.
-std::vector<std::pair<std::string, std::string>> metadata_of(const parts::Model& model) {
+std::vector<std::pair<std::string, std::string>> metadata_of(file_reading& all) {
+  const parts::Model& model = all.model;
   std::vector<std::pair<std::string, std::string>> out;
   if (const std::string d = text_of(model.description()); !d.empty()) out.emplace_back("description", d);
-  const auto listed = [](const auto* maps) {
+  const auto listed = [&](const auto* maps) {
     std::string names;
-    for (std::size_t i = 0; i < count_of(maps); ++i)
-      names += (i ? ", " : "") + text_of(maps->Get(static_cast<flatbuffers::uoffset_t>(i))->name());
+    for (std::size_t i = 0; i < count_of(maps); ++i) {
+      const std::string name = text_of(maps->Get(static_cast<flatbuffers::uoffset_t>(i))->name());
+      all.charge(2 + name.size());
+      names += (i ? ", " : "") + name;
+    }
     return names;
   };
   for (std::size_t i = 0; i < count_of(model.signature_defs()); ++i) {
     const parts::SignatureDef* const s = model.signature_defs()->Get(static_cast<flatbuffers::uoffset_t>(i));
     out.emplace_back("signature '" + text_of(s->signature_key()) + "'",
                      listed(s->inputs()) + " -> " + listed(s->outputs()));
+    all.charge(out.back().first.size());
   }
   for (std::size_t i = 0; i < count_of(model.metadata()); ++i) {
     const parts::Metadata* const m = model.metadata()->Get(static_cast<flatbuffers::uoffset_t>(i));
     if (m->buffer() >= count_of(model.buffers())) continue;
     const auto* const bytes = model.buffers()->Get(m->buffer())->data();
+    all.charge(count_of(bytes) + (m->name() ? m->name()->size() : 0));
     std::string text(bytes ? reinterpret_cast<const char*>(bytes->data()) : "", count_of(bytes));
     while (!text.empty() && text.back() == '\0') text.pop_back();
     const bool is_text =
@@ -91,7 +104,7 @@ tflite_file read_tflite(const buffer& file, const std::string& signature, std::s
   out.model.main = reader_of(all, signature).read();
   out.model.versions = {{"", onnx::newest_opset}, {std::string(tflite_domain), 1}};
   out.model.producer = "TensorFlow Lite";
-  out.model.metadata = metadata_of(all.model);
+  out.model.metadata = metadata_of(all);
   out.remarks = std::move(all.remarks);
   return out;
 }

@@ -1,3 +1,6 @@
+#include <cmath>
+#include <limits>
+
 #include "kiln/tensorflow/impl/tflite/ops/common.hpp"
 
 // Boxes that stand out among those that overlap, in lists of a given length whose rest is zeros.
@@ -89,7 +92,9 @@ detection detection_of(node_context& c) {
   const std::int64_t background = listed.value() - d.classes;  // classes that are none
   d.scores = c.in(1).squeeze({0}).slice({{1}, {background}, {listed}, {}});
   d.overlap = c.build.scalar(dtype::f32, c.real("nms_iou_threshold", 0));
-  d.least = c.build.scalar(dtype::f32, c.real("nms_score_threshold", 0));
+  // a score that equals the threshold counts here, ONNX's suppression wants a greater one
+  const float least = static_cast<float>(c.real("nms_score_threshold", 0));
+  d.least = c.build.scalar(dtype::f32, std::nextafter(least, std::numeric_limits<float>::lowest()));
   return d;
 }
 variables batched(node_context& c, value boxes, value classes, value scores, value count) {

@@ -13,22 +13,22 @@ value scattered(node_context& c, value into, value indices, value updates, std::
       .tensor;
 }
 
-// Indices as one number, a list of them, or rows; shape; values; the others' value.
-variables import_sparse_to_dense(node_context& c) {
-  const value into = as_onnx(c, "Expand", {c.in(3), c.in(1).convert(dtype::i64)})[0].tensor;
-  value indices = c.in(0);
-  if (indices.rank() < 2) indices = indices.reshape({indices.get_shape().elements(), 1});
-  return {scattered(c, into, indices, c.in(2).broadcast_to({indices.dim(0)}), "none")};
-}
-
 // data [ids..., rest...] combined over equal ids into [segments, rest...], which begins as `first`.
-value segments(node_context& c, dimension count, std::string_view how, double first) {
-  const value data = c.in(0), ids = c.in(1);
+value segments(node_context& c, value ids, dimension count, std::string_view how, double first) {
+  const value data = c.in(0);
   if (data.rank() < ids.rank()) c.malformed("there is an id for each of the data's leading elements");
   dims lens{count};
   for (std::size_t d = ids.rank(); d < data.rank(); ++d) lens.push_back(lens_of(data)[d]);
   const value into = scalar_like(c, data, first).broadcast_to(lens);
   return scattered(c, into, ids.unsqueeze({static_cast<std::int64_t>(ids.rank())}), data, how);
+}
+// Elements whose id is below 0 are left out: they go to one more segment, which is cut off.
+variables unsorted_segments(node_context& c, std::string_view how, double first) {
+  const dimension count = c.extent(2, "the number of segments");
+  const value ids = c.in(1).convert(dtype::i64), last = dimensions_value(c.build, {}, {count}).reshape({});
+  const value is_none = c.build.add(op::less{}, ids, c.build.scalar(dtype::i64, 0));
+  const value all = segments(c, is_none.where(last, ids), count + 1, how, first);
+  return {all.slice({{0}, {0}, {count}, {}})};
 }
 // The greatest id says how many segments there are.
 variables import_segment_sum(node_context& c) {
@@ -37,7 +37,7 @@ variables import_segment_sum(node_context& c) {
     if (id < 0 || id > (1 << 30)) c.malformed("a segment is number " + std::to_string(id));
     count = std::max(count, id + 1);
   }
-  return {segments(c, count, "add", 0)};
+  return {segments(c, c.in(1), count, "add", 0)};
 }
 double lowest(const node_context& c) {
   return c.in(0).type() == dtype::i32 ? std::numeric_limits<std::int32_t>::min()
@@ -45,12 +45,12 @@ double lowest(const node_context& c) {
              ? std::numeric_limits<float>::lowest()
              : (c.unsupported("elements of " + std::string(kiln::to_string(c.in(0).type()))), 0);
 }
-variables import_sum(node_context& c) { return {segments(c, c.extent(2, "the number of segments"), "add", 0)}; }
-variables import_prod(node_context& c) { return {segments(c, c.extent(2, "the number of segments"), "mul", 1)}; }
-variables import_max(node_context& c) { return {segments(c, c.extent(2, "the number of segments"), "max", lowest(c))}; }
+variables import_sum(node_context& c) { return unsorted_segments(c, "add", 0); }
+variables import_prod(node_context& c) { return unsorted_segments(c, "mul", 1); }
+variables import_max(node_context& c) { return unsorted_segments(c, "max", lowest(c)); }
 variables import_min(node_context& c) {
   const double low = lowest(c);
-  return {segments(c, c.extent(2, "the number of segments"), "min", c.in(0).type() == dtype::i32 ? -(low + 1) : -low)};
+  return unsorted_segments(c, "min", c.in(0).type() == dtype::i32 ? -(low + 1) : -low);
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ tflite_table tflite_scatter_operators() {
   static constexpr tflite_operator table[] = {
       {"SCATTER_ND", nullptr, "ScatterNd"},
       {"SEGMENT_SUM", import_segment_sum, {}, "the segments are constants"},
-      {"SPARSE_TO_DENSE", import_sparse_to_dense},
+      {"SPARSE_TO_DENSE", nullptr, "SparseToDense"},
       {"UNSORTED_SEGMENT_MAX", import_max},
       {"UNSORTED_SEGMENT_MIN", import_min},
       {"UNSORTED_SEGMENT_PROD", import_prod},
