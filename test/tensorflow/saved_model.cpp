@@ -43,7 +43,8 @@ TEST(tensorflow_saved_model, variables_are_read_from_the_folder) {
 // A sparse tensor matters in the signature that is imported.
 TEST(tensorflow_saved_model, sparse_tensors_of_other_signatures_do_not_matter) {
   const std::string sparse = signature_text(
-      "train", "inputs { key: 'ids' value { dtype: DT_FLOAT coo_sparse { values_tensor_name: 'v:0' } } }");
+      "train", "inputs { key: 'ids' value { dtype: DT_FLOAT coo_sparse { values_tensor_name: 'v:0' } } } " +
+                   tensor_info("outputs", "y", "StatefulPartitionedCall:0"));
   const std::string bytes = saved_model_bytes(meta_graph("serve", dense_graph(), dense_signature() + sparse));
   const test::temporary_folder folder;
   dense_variables().write(folder.path());

@@ -18,7 +18,7 @@ struct file_reading {
   std::unordered_map<std::string, int> next_suffix{};   ///< of names that several tensors ask for
   std::unordered_set<const parts::Tensor*> states{};    ///< variable tensors that a remark names
   /// Bytes that may still be copied of the file, whose parts may be named any number of times.
-  std::size_t bytes_left = (std::size_t{1} << 20) + 64 * bytes.size();
+  std::size_t bytes_left = (std::size_t{1} << 24) + 64 * bytes.size();
 
   /// Errors: `limit`.
   void charge(std::size_t n);

@@ -93,7 +93,7 @@ std::vector<attribute> graph_reader::options_of(const called& c) {
 onnx::tensor graph_reader::constant(const parts::Tensor& t, const std::string& name) {
   onnx::tensor out = read_constant(all_.model, t, name, all_.bytes);
   if (!out.fault.empty()) return out;
-  const std::byte* const at = out.value.data();
+  const std::byte* const at = out.value.data().data();
   const bool is_shared = at >= all_.bytes.data() && at < all_.bytes.data() + all_.bytes.size();
   if (!is_shared) all_.charge(64 + static_cast<std::size_t>(out.value.elements()));
   if (out.value.get_shape().type == dtype::string && t.buffer() < count_of(all_.model.buffers()))
