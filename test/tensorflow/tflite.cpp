@@ -131,12 +131,13 @@ TEST(tflite, quantized_elements_move_as_they_are) {
 
 // Two layers that begin with one state.
 TEST(tflite, variable_tensors_are_named_once) {
+  const std::string tanh = "builtin_options_type: 'RNNOptions', builtin_options: { fused_activation_function: 'TANH' }";
   const std::string text = model_text(
       {"RNN"},
       subgraph(tensor("x", "FLOAT32", {1, 1}) + tensor("w", "FLOAT32", {1, 1}, "buffer: 1") +
                    tensor("b", "FLOAT32", {1}, "buffer: 1") + tensor("h", "FLOAT32", {1, 1}, "is_variable: true") +
                    tensor("y", "FLOAT32", {1, 1}) + tensor("z", "FLOAT32", {1, 1}),
-               {0}, {4, 5}, call(0, {0, 1, 1, 2, 3}, {4}) + call(0, {4, 1, 1, 2, 3}, {5})),
+               {0}, {4, 5}, call(0, {0, 1, 1, 2, 3}, {4}, tanh) + call(0, {4, 1, 1, 2, 3}, {5}, tanh)),
       buffer_of(std::vector<float>{2}));
   const auto remarks = parse(tflite(text)).remarks;
   EXPECT_EQ(std::count(remarks.begin(), remarks.end(), "variable tensor 'h' is of zeros when a run begins"), 1);

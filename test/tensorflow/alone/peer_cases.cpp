@@ -4,7 +4,7 @@
 //     peer_cases FILE PEER CASES
 //
 // Numbers agree within 2e-5 of the greatest of an output, or what a case states; shapes, types and integers are equal,
-// quantized ones as far as the case's steps. tfjs has no i64. There are at least so many cases.
+// quantized ones as far as the case's steps. tfjs has i32 in the place of i64. There are at least so many cases.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ constexpr peer_type types[] = {
     {"f", "float32", "FLOAT32", dtype::f32}, {"i", "int32", "INT32", dtype::i32},
     {"b", "bool", "BOOL", dtype::boolean},   {"q", "", "INT8", dtype::i8},
     {"u", "", "UINT8", dtype::u8},           {"s", "", "INT16", dtype::i16},
-    {"l", "", "INT64", dtype::i64},          {"h", "", "FLOAT16", dtype::f16},
+    {"l", "int32", "INT64", dtype::i64},     {"h", "", "FLOAT16", dtype::f16},
 };
 
 argument argument_of(const json& input) {
