@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "kiln/graph/print.hpp"
 #include "kiln/runtime/report.hpp"
 
 // What a TFLite file says beside its operators, which tflite_cases.mjs compares with TFLite's interpreter.
@@ -111,22 +112,23 @@ TEST(tflite, quantized_products_run_on_integers) {
 TEST(tflite, quantized_elements_move_as_they_are) {
   const std::string q = "quantization: { scale: [0.5], zero_point: [1] }";
   const auto made = [&](const std::string& of_y) {
-    return compile(
-        parse(tflite(model_text({"RESHAPE", "GATHER"},
-                                subgraph(tensor("x", "INT8", {2, 2}, q) + tensor("s", "INT32", {1}, "buffer: 1") +
-                                             tensor("y", "INT8", {4}, q) + tensor("i", "INT32", {2}, "buffer: 2") +
-                                             tensor("z", "INT8", {2}, of_y),
-                                         {0}, {4}, call(0, {0, 1}, {2}) + call(1, {2, 3}, {4})),
-                                buffer_of(std::vector<std::int32_t>{4}) + buffer_of(std::vector<std::int32_t>{3, 0}))))
-            .graph,
-        eigen_target());
+    return parse(tflite(model_text(
+        {"RESHAPE", "GATHER"},
+        subgraph(tensor("x", "INT8", {2, 2}, q) + tensor("s", "INT32", {1}, "buffer: 1") + tensor("y", "INT8", {4}, q) +
+                     tensor("i", "INT32", {2}, "buffer: 2") + tensor("z", "INT8", {2}, of_y),
+                 {0}, {4}, call(0, {0, 1}, {2}) + call(1, {2, 3}, {4})),
+        buffer_of(std::vector<std::int32_t>{4}) + buffer_of(std::vector<std::int32_t>{3, 0}))));
   };
   const std::vector<std::int8_t> x{5, 3, -7, 9};
   const argument of_x = argument::of<std::int8_t>({2, 2}, std::span<const std::int8_t>(x));
-  const executable moves = made(q), scales = made("quantization: { scale: [1], zero_point: [0] }");
-  EXPECT_THAT(numbers(moves.run(std::vector{of_x})[0]), ElementsAre(9, 5));
-  EXPECT_THAT(plan_text(moves.report()), Not(HasSubstr("quantize")));
-  EXPECT_THAT(numbers(scales.run(std::vector{of_x})[0]), ElementsAre(4, 2));  // (9 - 1) / 2, (5 - 1) / 2
+  const auto result = [&](const onnx::imported& m) {
+    return numbers(compile(program(m.graph), eigen_target()).run(std::vector{of_x})[0]);
+  };
+  const onnx::imported moves = made(q), scales = made("quantization: { scale: [1], zero_point: [0] }");
+  EXPECT_THAT(print(moves.graph).str(), Not(HasSubstr("quantize")));
+  EXPECT_THAT(result(moves), ElementsAre(9, 5));
+  EXPECT_THAT(print(scales.graph).str(), HasSubstr("quantize"));
+  EXPECT_THAT(result(scales), ElementsAre(4, 2));  // (9 - 1) / 2, (5 - 1) / 2
 }
 
 // Two layers that begin with one state.
