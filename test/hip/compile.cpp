@@ -175,6 +175,9 @@ TEST_P(hip_compiles, ops_along_an_axis_and_windows) {
         b.output(b.add(op::cumsum{.axis = axis, .reverse = true}, x));
         b.output(b.add(op::topk{.k = 4, .axis = axis}, x));
       }
+      // rows of several tiles, with more results than one sorts
+      for (const dtype entries : {t, dtype::i64})
+        b.output(b.add(op::topk{.k = 3000}, b.input("long " + std::string(to_string(entries)), entries, {2, 5000})));
       b.output(b.add(op::pooling{.lengths = {2, 2}}, image));
       if (!is_float(t)) return;
       b.output(b.add(op::pooling{.mode = op::pooling_mode::average, .lengths = {3, 3}, .pads = {1, 1, 1, 1}}, image));

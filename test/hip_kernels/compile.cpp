@@ -64,6 +64,21 @@ TEST(tile_kernels, large_products_compile_for_sm_90) {
   b.output(x.dot(v.transpose({1, 0})), "depths");
   EXPECT_EQ(compile(b.finish(), target_for("sm_90")).report().steps.size(), 3u);
 }
+// A long batch is few launches of about equal parts, whatever divides it.
+TEST(tile_kernels, long_batches_have_parts) {
+  const auto parts = [](std::int64_t entries, std::int64_t most) {
+    const hip::batch_parts p(entries, most);
+    EXPECT_LE(p.each, most);
+    EXPECT_EQ(p.each * (p.count - 1) + p.last, entries);
+    EXPECT_TRUE(p.last > 0 && p.last <= p.each);
+    return p.count;
+  };
+  EXPECT_EQ(parts(1, hip::most_gemm_entries), 1);
+  EXPECT_EQ(parts(65535, hip::most_gemm_entries), 1);
+  EXPECT_EQ(parts(65537, hip::most_gemm_entries), 2);  // a prime
+  EXPECT_EQ(parts(200003, hip::most_gemm_entries), 4);
+  EXPECT_EQ(parts(1000, 300), 4);
+}
 // Attention on wgmma, and blocks of one product in a cluster.
 TEST(tile_kernels, what_only_sm_90_has_compiles) {
   if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;

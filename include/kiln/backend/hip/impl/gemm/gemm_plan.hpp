@@ -72,9 +72,20 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
 /// on the device, and the cache keeps which it was.
 gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const context& where);
 
-/// Gives a planned GEMM to a queue. `extra` are the addresses of the epilogue's operands.
+/// Gives a planned GEMM to a queue. `extra` are the addresses of the epilogue's operands; of the batch, the first
+/// `entries` are computed where these are not 0.
 void run_gemm(const gemm_plan& plan, const function& f, device_queue& queue, std::span<std::byte> scratch,
-              const void* a, const void* b, void* result, std::span<const void* const> extra);
+              const void* a, const void* b, void* result, std::span<const void* const> extra, std::int64_t entries = 0);
+
+/// Entries of a batch that one launch computes: a grid's second dim has at most 65535 blocks. (Few tiles alone have
+/// their depth split.)
+constexpr std::int64_t most_gemm_entries = 65535;
+/// A batch as launches of at most `most` entries, about as many in each; the last may have fewer.
+struct batch_parts {
+  std::int64_t count, each, last;
+  constexpr batch_parts(std::int64_t entries, std::int64_t most)
+      : count((entries + most - 1) / most), each((entries + count - 1) / count), last(entries - each * (count - 1)) {}
+};
 
 /// Elements that one store of a GEMM's result moves, along its rows or its columns; at most 8.
 int epilogue_width(const gemm_problem& p, bool along_rows);

@@ -331,7 +331,7 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
 }
 
 void run_gemm(const gemm_plan& plan, const function& f, device_queue& queue, std::span<std::byte> scratch,
-              const void* a, const void* b, void* result, std::span<const void* const> extra) {
+              const void* a, const void* b, void* result, std::span<const void* const> extra, std::int64_t entries) {
   gemm_factor fa = plan.a, fb = plan.b;
   std::vector<std::byte> to = plan.result;
   gemm_sizes sizes = plan.sizes;
@@ -342,7 +342,9 @@ void run_gemm(const gemm_plan& plan, const function& f, device_queue& queue, std
     queue.fill(sizes.arrivals, 0, plan.scratch_bytes - plan.partial_bytes);
   }
   void* values[] = {address_of(fa, a), address_of(fb, b), to.data(), &sizes, nullptr};
-  f.give(queue, plan.grid, plan.block, plan.shared_bytes, values);
+  extent3 grid = plan.grid;
+  if (entries != 0) grid.y = static_cast<unsigned>(entries * sizes.splits);
+  f.give(queue, grid, plan.block, plan.shared_bytes, values);
 }
 
 }  // namespace kiln::hip
