@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "emulated_device.hpp"
+#include "kiln/backend/hip/impl/index/topk_plan.hpp"
 #include "kiln/backend/hip/kernels/reduce/topk.hpp"
 
 using namespace kiln::gpu;
@@ -69,16 +70,16 @@ void check(i64 extent, i64 inner, i64 count, bool many = true, bool counted = fa
                                                   thread_index());
     });
   } else {
-    const i64 first = rows * n.runs * n.length, second = rows * ((n.runs + 1) / 2) * std::min(2 * n.length, count);
-    std::vector<E> runs(static_cast<std::size_t>(first + second), E{});
+    const kiln::hip::topk_halves room(n, rows);
+    std::vector<E> runs(static_cast<std::size_t>(room.first + room.second), E{});
     run_grid(static_cast<int>(rows * n.runs), 1, lanes, 0, [&](char*) {
       best_of_tile<Greatest, tile, Kept, lanes>(runs.data(), in.data(), n, block_x(), thread_index());
     });
-    n.to = first;
+    n.to = room.first;
     while (n.runs > 1) {
       n.kept = std::min(2 * n.length, count);
       const i64 pairs = (n.runs + 1) / 2;
-      ASSERT_LE(n.to + rows * pairs * n.kept, static_cast<i64>(runs.size()));
+      ASSERT_LE(rows * pairs * n.kept, n.to == 0 ? room.first : room.second);
       for (i64 at = rows * pairs * 2 * n.length; at-- > 0;) merge_runs(runs.data(), n, at);
       n.runs = pairs, n.length = n.kept;
       std::swap(n.from, n.to);
@@ -113,6 +114,7 @@ TEST(device_topk, rows_of_several_tiles) {
   // more than a tile sorts: of an odd number of runs, and of whole rows
   check<float, u64, false, 64>(64 * 7 - 1, 1, 150);
   check<float, u64, true, 64>(64 * 3 + 1, 2, 64 * 3 + 1, false);
+  check<float, u64, true, 64>(64 * 5, 1, 64 * 5);
 }
 
 TEST(device_topk, integers_of_every_width) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kiln/backend/hip/impl/index/index_call.hpp"
+#include "kiln/backend/hip/impl/index/topk_plan.hpp"
 #include "kiln/op/more.hpp"
 
 namespace kiln::hip {
@@ -234,11 +235,7 @@ struct topk_plan {
     sizes = {s.extent, s.inner, count, (s.extent + tile - 1) / tile, std::min(count, tile), 0, 0, 0};
   }
   std::string entry() const { return wide ? "wide_entry" : "u64"; }
-  // The two halves of the scratch memory, in entries: runs as tiles leave them, and merged once; later ones are fewer.
-  std::int64_t first_entries() const { return rows * sizes.runs * sizes.length; }
-  std::int64_t second_entries() const {
-    return rows * ((sizes.runs + 1) / 2) * std::min(2 * sizes.length, sizes.count);
-  }
+  topk_halves halves() const { return {sizes, rows}; }
 };
 
 std::vector<index_call> topk_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
@@ -261,7 +258,7 @@ std::vector<index_call> topk_calls(const operation& op, std::span<const tensor> 
     return {call("topk", "best_of_row<" + sorts + ">(p1, p2, p0, n, row, lane)", plan.rows, plan.lanes, false)};
   std::vector<index_call> calls = {
       call("topk_tiles", "best_of_tile<" + sorts + ">(p3, p0, n, row, lane)", plan.rows * n.runs, plan.lanes, true)};
-  n.to = plan.first_entries();
+  n.to = plan.halves().first;
   while (n.runs > 1) {
     n.kept = std::min(2 * n.length, n.count);
     const std::int64_t pairs = (n.runs + 1) / 2;
@@ -276,7 +273,7 @@ std::vector<index_call> topk_calls(const operation& op, std::span<const tensor> 
 std::size_t room_for_runs(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
   const topk_plan plan(*op.get_if<op::topk>(), in[0], out[0]);
   if (plan.sizes.runs < 2) return 0;
-  return static_cast<std::size_t>(plan.first_entries() + plan.second_entries()) * (plan.wide ? 16 : 8);
+  return static_cast<std::size_t>(plan.halves().first + plan.halves().second) * (plan.wide ? 16 : 8);
 }
 
 // A note for each element of which update wrote it.
