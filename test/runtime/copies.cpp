@@ -59,6 +59,8 @@ TEST(copies, of_every_layout_have_every_element) {
       {{70'000}, {0}},  // one run, one element
       {{5, 30'000}, {30'010, 1}},
       {{7, 400}, {1, 0}},
+      {{9, 3}, {1, 0}},
+      {{6, 2, 17}, {2, 1, 0}},
       {{40, 50}, {200, 3}},
   };
   for (const layout& l : layouts)

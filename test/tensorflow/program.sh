@@ -24,8 +24,10 @@ phone=examples/models/digits/model.tflite
 "$kiln" run $phone --batch 2 | grep -q 'probabilities' || fail "no output 'probabilities'"
 "$kiln" run $phone --batch 2 --signature serving_default | grep -q 'probabilities' || fail "no output of the signature"
 "$kiln" show $phone --batch 1 >"$work/out" || fail "$(cat "$work/out")"
-"$kiln" ops --tflite | grep -qx DEPTHWISE_CONV_2D || fail "an operator of TFLite is not listed"
-"$kiln" ops --tflite --json | grep -q '"operator": "CONV_2D"' || fail "no JSON of TFLite's operators"
+"$kiln" ops --tflite >"$work/out"
+grep -qx DEPTHWISE_CONV_2D "$work/out" || fail "an operator of TFLite is not listed"
+"$kiln" ops --tflite --json >"$work/out"
+grep -q '"operator": "CONV_2D"' "$work/out" || fail "no JSON of TFLite's operators"
 head -c 20000 $phone >"$work/cut.tflite"
 refused cut.tflite "$work/cut.tflite"
 refused "no signature 'train', it has 'serving_default'" $phone --signature train

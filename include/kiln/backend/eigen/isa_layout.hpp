@@ -1,7 +1,9 @@
 #pragma once
 #include "kiln/backend/eigen/index.hpp"
+#include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/isa.hpp"
 #include "kiln/backend/eigen/linear_algebra.hpp"
+#include "kiln/backend/eigen/quantized.hpp"
 #include "kiln/backend/eigen/recurrent.hpp"
 #include "kiln/backend/eigen/reductions.hpp"
 #include "kiln/backend/eigen/sampling.hpp"
@@ -58,6 +60,8 @@ constexpr std::uint64_t isa_layout() {
   hash.add_fields<sampling_table>();
   hash.add_fields<linear_algebra_table>();
   hash.add_fields<stored_product_table>();
+  hash.add_fields<integer_table>();
+  hash.add_fields<quantized_table>();
   hash.add_fields<typed_tile_table>();
   hash.add_fields<product_functions<double>>();
   hash.add_fields<product_functions<std::uint32_t>>();
@@ -68,6 +72,7 @@ constexpr std::uint64_t isa_layout() {
   hash.add_type<decltype(&fourier_plan::scratch_bytes)>();
   hash.add_type<decltype(&fourier_plan::run)>();
   hash.add_fields<gemm_epilogue>();
+  hash.add_fields<integer_epilogue>();
   hash.add_fields<kernels::element_indices>();
   hash.add_fields<kernels::slice_updates>();
   hash.add_fields<kernels::scan_problem>();

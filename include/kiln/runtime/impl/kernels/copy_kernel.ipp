@@ -132,12 +132,25 @@ void transpose_block(const T* from, std::int64_t from_col, T* to, std::int64_t t
       }
 }
 
+// n elements of one value: by vectors of any processor, the last of which ends with them.
+template <class T> void fill_row(T* to, std::int64_t n, T value) {
+  constexpr auto lanes = static_cast<std::int64_t>(16 / sizeof(T));
+  using V [[gnu::vector_size(16)]] = T;
+  if (n < lanes) return std::fill_n(to, n, value), void();
+  const V all = V{} + value;
+  const auto store = [&](std::int64_t k) { std::memcpy(to + k, &all, sizeof all); };
+  std::int64_t k = 0;
+  for (; k + 4 * lanes <= n; k += 4 * lanes) store(k), store(k + lanes), store(k + 2 * lanes), store(k + 3 * lanes);
+  for (; k + lanes <= n; k += lanes) store(k);
+  store(n - lanes);
+}
+
 template <class T>
 void copy_block(const T* from, std::int64_t from_outer, std::int64_t from_inner, T* to, std::int64_t to_outer,
                 std::int64_t to_inner, std::int64_t rows, std::int64_t cols) {
   if (from_inner == 1 && to_inner == 1) return copy_rows(from, from_outer, to, to_outer, rows, cols);
   if (from_inner == 0 && to_inner == 1) {
-    for (std::int64_t r = 0; r < rows; ++r) std::fill_n(to + r * to_outer, cols, from[r * from_outer]);
+    for (std::int64_t r = 0; r < rows; ++r) fill_row(to + r * to_outer, cols, from[r * from_outer]);
     return;
   }
   if (from_outer == 1 && to_inner == 1) return transpose_block(from, from_inner, to, to_outer, rows, cols);
