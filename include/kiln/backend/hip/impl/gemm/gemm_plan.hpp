@@ -97,6 +97,11 @@ void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* ep
 std::vector<std::byte> epilogue_value(const gemm_problem& p);
 void put_addresses(std::vector<std::byte>& epilogue, const void* result, std::span<const void* const> extra);
 
+/// Moves the inner dims of a batch into the problem's, with `most` entries at most, and their steps into `inner`; what
+/// is left counts launches. Returns how many entries each last launch of the innermost of these has, 0 where all.
+std::int64_t take_batch(gemm_problem& p, loop_nest& outer, std::vector<std::array<std::int64_t, 2>>& inner,
+                        std::int64_t most);
+
 /// The largest count of elements of `bytes` each, up to 16 bytes, that divides every step and keeps to the alignment.
 int vector_of(std::size_t bytes, std::size_t aligned, std::initializer_list<std::int64_t> steps);
 std::size_t alignment_of(const void* address);

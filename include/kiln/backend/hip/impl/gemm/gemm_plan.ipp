@@ -145,6 +145,29 @@ void put_addresses(std::vector<std::byte>& epilogue, const void* result, std::sp
     std::memcpy(epilogue.data() + sizeof(result_argument) + k * sizeof(epilogue_operand), &extra[k], sizeof extra[k]);
 }
 
+std::int64_t take_batch(gemm_problem& p, loop_nest& outer, std::vector<std::array<std::int64_t, 2>>& inner,
+                        std::int64_t most) {
+  for (std::size_t d = 2; d-- > 0 && !outer.extent.empty();) {
+    const batch_parts parts(outer.extent.back(), most / p.batch1);
+    if (parts.each <= 1 && outer.extent.back() > 1) break;
+    (d == 0 ? p.batch0 : p.batch1) = parts.each;
+    for (std::size_t k = 0; k < inner.size(); ++k) {
+      std::vector<std::int64_t>& step = outer.step[k];
+      inner[k][d] = step.back();
+      if (parts.count == 1)
+        step.pop_back();
+      else
+        step.back() *= parts.each;
+    }
+    if (parts.count > 1) {
+      outer.extent.back() = parts.count;
+      return parts.last * (d == 0 ? p.batch1 : 1);
+    }
+    outer.extent.pop_back();
+  }
+  return 0;
+}
+
 int vector_of(std::size_t bytes, std::size_t aligned, std::initializer_list<std::int64_t> steps) {
   int width = static_cast<int>(16 / bytes);
   const auto fits = [&](int w) {

@@ -125,21 +125,7 @@ class dot_kernel final : public gpu_kernel {
     }
     outer = batch;
     std::vector<std::array<std::int64_t, 2>> inner(all.size(), {0, 0});
-    for (std::size_t d = 2; d-- > 0 && !outer.extent.empty();) {
-      const batch_parts parts(outer.extent.back(), most_gemm_entries / p.batch1);
-      if (parts.each <= 1 && outer.extent.back() > 1) break;
-      (d == 0 ? p.batch0 : p.batch1) = parts.each;
-      for (std::size_t k = 0; k < all.size(); ++k) inner[k][d] = outer.step[k].back();
-      if (parts.count == 1) {
-        for (std::size_t k = 0; k < all.size(); ++k) outer.step[k].pop_back();
-        outer.extent.pop_back();
-        continue;
-      }
-      for (std::size_t k = 0; k < all.size(); ++k) outer.step[k].back() *= parts.each;
-      outer.extent.back() = parts.count;
-      last_entries = parts.last * (d == 0 ? p.batch1 : 1);
-      break;
-    }
+    last_entries = take_batch(p, outer, inner, most_gemm_entries);
     // addresses of later launches keep the first one's alignment where all steps are multiples of it
     const auto alignment = [&](std::size_t k) {
       std::size_t n = alignment_of(all[k]->data);
