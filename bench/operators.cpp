@@ -223,8 +223,9 @@ int main(int argc, char** argv) try {
     return 77;
   }
   const eigen_target shared;  // loads what all processes share
-  const bench::machine_rates most =
-      bench::rates_of(in_process([&] { return bench::to_text(bench::measure_rates(s.threads)); }));
+  const std::string rates = in_process([&] { return bench::to_text(bench::measure_rates(s.threads)); });
+  if (rates.starts_with("failed") || rates.empty()) throw std::runtime_error("the machine's rates: " + rates);
+  const bench::machine_rates most = bench::rates_of(rates);
   for (const case_row& row : read_list(s)) {
     std::string line = in_process([&] { return measure(*library, row, s, most); });
     if (s.memory && !line.starts_with("dropped") && !line.starts_with("failed"))

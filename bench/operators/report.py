@@ -44,8 +44,8 @@ def over_bound(r):
 def table(rows):
     print("| case | kiln us | ONNX Runtime us | ratio | bound us | of bound | difference | reference |\n|---|---|---|---|---|---|---|---|")
     for r in rows:
-        print(f"| {r.name} | {r.kiln:.4g} | {r.peer:.4g} | {r.ratio:.2f} | {r.apart:.0e}{' wrong' if r.wrong else ''} "
-              f"| {r.references.replace(' (reference)', '')} |")
+        print(f"| {r.name} | {r.kiln:.4g} | {r.peer:.4g} | {r.ratio:.2f} | {r.bound:.3g} | {over_bound(r)} "
+              f"| {r.apart:.0e}{' wrong' if r.wrong else ''} | {r.references.replace(' (reference)', '')} |")
 
 
 def families(rows):

@@ -12,6 +12,7 @@
 #include "genai.hpp"
 #include "graph_flags.hpp"
 #include "kiln/version.hpp"
+#include "list_verbs.hpp"
 #include "options.hpp"
 #include "quantize_flags.hpp"
 #include "serve.hpp"
@@ -174,8 +175,7 @@ struct commands {
   quantize_command quantize;
   model_options exported;
   std::string export_path, export_folder, export_name;
-  bool ops_json = false, ops_of_onnx = false, ops_of_tensorflow = false, ops_of_tflite = false, ops_markdown = false;
-  bool options_json = false, options_markdown = false;
+  list_flags lists;
   std::function<int()> verb;
 };
 
@@ -327,39 +327,6 @@ void add_model_verbs(CLI::App& app, commands& c) {
   });
 }
 
-// Verbs that read no model.
-void add_lists(CLI::App& app, commands& c) {
-  CLI::App& ops_verb = *app.add_subcommand("ops", "List the ops");
-  ops_verb.add_flag("--json", c.ops_json, "print exactly one JSON object");
-  CLI::Option* const of_onnx =
-      ops_verb.add_flag("--onnx", c.ops_of_onnx, "list the ONNX operators that import instead");
-  ops_verb.add_flag("--tf", c.ops_of_tensorflow, "list TensorFlow's operators that import instead")->excludes(of_onnx);
-  ops_verb.add_flag("--tflite", c.ops_of_tflite, "list TFLite's operators that import instead")
-      ->excludes(of_onnx)
-      ->excludes("--tf");
-  ops_verb.add_flag("--markdown", c.ops_markdown,
-                    "with --onnx print docs/onnx.md, with --tf docs/tensorflow.md, with --tflite docs/tflite.md");
-  ops_verb.callback([&c] {
-    if (c.ops_markdown && !c.ops_of_onnx && !c.ops_of_tensorflow && !c.ops_of_tflite)
-      throw CLI::RequiresError("--markdown", "--onnx, --tf or --tflite");
-    c.verb = [&c] {
-      const listing how = c.ops_markdown ? listing::markdown : c.ops_json ? listing::json : listing::text;
-      if (c.ops_of_tensorflow) return ops_tensorflow(how);
-      if (c.ops_of_tflite) return ops_tflite(how);
-      return c.ops_of_onnx ? ops_onnx(how) : ops(c.ops_json);
-    };
-  });
-
-  CLI::App& options_verb = *app.add_subcommand("options", "List the options of compilations and runs");
-  options_verb.add_flag("--json", c.options_json, "print exactly one JSON object");
-  options_verb.add_flag("--markdown", c.options_markdown, "print docs/options.md");
-  options_verb.callback([&c] {
-    c.verb = [&c] {
-      return options(c.options_markdown ? listing::markdown : c.options_json ? listing::json : listing::text);
-    };
-  });
-}
-
 }  // namespace
 
 std::function<int()> read_command_line(int argc, const char* const* argv) {
@@ -374,7 +341,7 @@ std::function<int()> read_command_line(int argc, const char* const* argv) {
   add_model_verbs(app, *c);
   add_saving_verbs(app, *c);
   add_quantize_verb(app, *c);
-  add_lists(app, *c);
+  add_list_verbs(app, c->lists, c->verb);
 #if KILN_DRIVER_SERVE
   add_serve(app, c->verb);
 #endif

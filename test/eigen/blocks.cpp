@@ -257,20 +257,26 @@ argument stored_either_way(const module_graph& body, const argument& in, thread_
 }
 
 // As an epilogue's: what ends a row must not compute again what it has written.
-TEST(Blocks, ResultsInPlaceOfAnOperand) {
+// What a body of one parameter writes over it; the parameter's elements are their numbers.
+small_vector<float> in_place(const module_graph& body, const dims& lens) {
   thread_pool pool(1);
+  const auto kernel = eigen::make_rows_kernel(body, "rows");
+  argument values({dtype::f32, lens});
+  const auto v = values.as<float>();
+  for (std::size_t k = 0; k < v.size(); ++k) v[k] = static_cast<float>(k);
+  const tensor of = tensor_of(values);
+  buffer scratch = buffer::allocate(kernel->scratch_bytes({&of, 1}, {&of, 1}, 1) + 64);
+  kernel->run({{&of, 1}, {&of, 1}, {scratch.data(), scratch.size()}, &pool});
+  return values.to<float>();
+}
+
+TEST(Blocks, ResultsInPlaceOfAnOperand) {
   for (const std::int64_t n : {5, 31, 199, 260}) {
     module_graph body;
     const shape full{dtype::f32, {n}};
     const value_id x = body.add_parameter("x", full), square = body.add_with_shapes(op::mul{}, {x, x}, {full});
     body.outputs.push_back(body.add_with_shapes(op::sub{}, {square, x}, {full}));
-    const auto kernel = eigen::make_rows_kernel(body, "rows");
-    argument values(full);
-    const auto v = values.as<float>();
-    for (std::size_t k = 0; k < v.size(); ++k) v[k] = static_cast<float>(k);
-    const tensor of{values.data(), dtype::f32, {n}, {1}};
-    buffer scratch = buffer::allocate(kernel->scratch_bytes({&of, 1}, {&of, 1}, 1) + 64);
-    kernel->run({{&of, 1}, {&of, 1}, {scratch.data(), scratch.size()}, &pool});
+    const auto v = in_place(body, {n});
     for (std::size_t k = 0; k < v.size(); ++k) ASSERT_EQ(v[k], static_cast<float>(k * k) - static_cast<float>(k));
   }
   // columns side by side, the last ones in a block of their own
@@ -280,34 +286,10 @@ TEST(Blocks, ResultsInPlaceOfAnOperand) {
     const value_id x = body.add_parameter("x", full), sum = body.add_with_shapes(op::reduce_sum{{0}}, {x}, {row}),
                    all = body.add_with_shapes(op::multibroadcast{{4, n}}, {sum}, {full});
     body.outputs.push_back(body.add_with_shapes(op::sub{}, {all, x}, {full}));
-    const auto kernel = eigen::make_rows_kernel(body, "rows");
-    argument values(full);
-    const auto v = values.as<float>();
-    for (std::size_t k = 0; k < v.size(); ++k) v[k] = static_cast<float>(k);
-    const tensor of{values.data(), dtype::f32, {4, n}, {n, 1}};
-    buffer scratch = buffer::allocate(kernel->scratch_bytes({&of, 1}, {&of, 1}, 1) + 64);
-    kernel->run({{&of, 1}, {&of, 1}, {scratch.data(), scratch.size()}, &pool});
+    const auto v = in_place(body, {4, n});
     for (std::int64_t k = 0; k < 4 * n; ++k)
       ASSERT_EQ(v[static_cast<std::size_t>(k)], static_cast<float>(4 * (k % n) + 6 * n - k)) << k;
   }
-}
-
-// Operands whose rows are another's columns, which tiles transpose: beside repeats, of every width, past the last whole
-// tile, along more than one dim, and where operands disagree about which.
-TEST(Blocks, TransposedOperands) {
-  for (const dtype t : {dtype::f32, dtype::f64, dtype::f16, dtype::u8, dtype::i64})
-    for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{80, 515}, {17, 530}, {129, 33}})
-      expect_like_reference(
-          [&](builder& b) {
-            const value x = b.input("x", t, {2, columns, rows + 3}), y = b.input("y", t, {2, rows, columns}),
-                        z = b.input("z", t, {2, rows, 1}), w = b.input("w", t, {columns, rows, 2});
-            const value part = x.slice({.axes = {2}, .starts = {1}, .ends = {rows + 1}}).transpose({0, 2, 1});
-            b.output(part * z);
-            b.output(part + y);
-            b.output((part + y).transpose({1, 2, 0}) * part.transpose({1, 2, 0}));
-            b.output(part + w.transpose({2, 1, 0}));
-          },
-          {t == dtype::f16 ? 2e-3 : 1e-6, 1e-6}, 0, 10);
 }
 
 TEST(Blocks, StoresPastTheCachesWriteTheSame) {

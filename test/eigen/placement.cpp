@@ -1,4 +1,5 @@
-// Ops that move elements, through the Eigen target: padding, triangles, gathers along any axis, places of extremes.
+// Ops that move elements, through the Eigen target: padding, triangles, gathers along any axis, places of extremes,
+// transposed operands.
 #include <gmock/gmock.h>
 
 #include "kiln/op/index/arg_min.hpp"
@@ -120,6 +121,27 @@ TEST(arg_extreme, a_run_without_an_element_to_choose_is_refused) {
   EXPECT_EQ(code, errc::shape_mismatch);
   EXPECT_THAT(message, ::testing::HasSubstr("an element to choose"));
   EXPECT_NO_THROW(e.bind(w, three));
+}
+
+// Operands of pointwise groups whose rows are another's columns, which tiles transpose: beside repeats, of every width,
+// past the last whole tile, along more than one dim, and where operands disagree about which.
+TEST(transposed_operands, equal_the_reference) {
+  for (const dtype t : {dtype::f32, dtype::f64, dtype::f16, dtype::u8, dtype::i64})
+    for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{80, 515}, {17, 530}, {129, 33}}) {
+      const auto make = [&](builder& b) {
+        const value x = b.input("x", t, {2, columns, rows + 3}), y = b.input("y", t, {2, rows, columns}),
+                    z = b.input("z", t, {2, rows, 1}), w = b.input("w", t, {columns, rows, 2});
+        const value part = x.slice({.axes = {2}, .starts = {1}, .ends = {rows + 1}}).transpose({0, 2, 1});
+        b.output(part * z);
+        b.output(part + y);
+        b.output((part + y).transpose({1, 2, 0}) * part.transpose({1, 2, 0}));
+        b.output(part + w.transpose({2, 1, 0}));
+      };
+      const auto in = random_inputs(make, 7, 0, 10);
+      const auto expected = reference_run(make, in), found = compile_eigen(make).run(in);
+      for (std::size_t k = 0; k < expected.size(); ++k)
+        expect_close(found[k], expected[k], {t == dtype::f16 ? 2e-3 : 1e-6, 1e-6});
+    }
 }
 
 }  // namespace

@@ -21,13 +21,17 @@ tokens text_of(std::size_t length, token seed) {
   return out;
 }
 tokens run(const std::shared_ptr<const language_model>& model, const tokens& prompt, std::int64_t length,
-           std::size_t shared) {
-  generator own(model, options_of(length));
+           std::size_t shared, std::int64_t least = 0) {
+  search_options o = options_of(length);
+  o.min_length = least;
+  generator own(model, o);
   own.append_tokens(prompt);
   EXPECT_EQ(own.shared_tokens(), shared);
   return run_to_end(own);
 }
-tokens alone(const tokens& prompt, std::int64_t length) { return run(scripture(), prompt, length, 0); }
+tokens alone(const tokens& prompt, std::int64_t length, std::int64_t least = 0) {
+  return run(scripture(), prompt, length, 0, least);
+}
 
 TEST(prefixes, generators_run_what_is_new) {
   const auto model = load_scripture(true);
@@ -35,15 +39,14 @@ TEST(prefixes, generators_run_what_is_new) {
   tokens other = prompt, first = prompt;
   other[70] = 9;  // the first two blocks of 32 are the same
   first[0] = 6;
-  const tokens made = run(model, prompt, 100, 0);
-  EXPECT_EQ(made, alone(prompt, 100));
+  const tokens made = run(model, prompt, 100, 0, 100);
+  ASSERT_EQ(made.size(), 100u);
+  EXPECT_EQ(made, alone(prompt, 100, 100));
   EXPECT_EQ(run(model, other, 100, 64), alone(other, 100));
-  EXPECT_EQ(run(model, prompt, 100, 64), made);
+  EXPECT_EQ(run(model, prompt, 100, 64, 100), made);
   EXPECT_EQ(run(model, first, 100, 0), alone(first, 100));
   // what was made is known too; the last token runs in any case
-  if (made.size() == 100) {
-    EXPECT_EQ(run(model, made, 120, 96), alone(made, 120));
-  }
+  EXPECT_EQ(run(model, made, 120, 96), alone(made, 120));
   EXPECT_EQ(run(model, tokens(prompt.begin(), prompt.begin() + 64), 70, 32),
             alone(tokens(prompt.begin(), prompt.begin() + 64), 70));
 }
@@ -177,6 +180,13 @@ TEST(prefixes, memory_is_given_back) {
   EXPECT_GT(counts.statistics().known_blocks, 0u);
   EXPECT_LE(counts.statistics().known_blocks, 64u);
   EXPECT_EQ(counts.statistics().blocks, counts.statistics().known_blocks) << "none is anybody's but the index's";
+  generator lasting(model, o);
+  for (std::size_t k = 0; k < 1000; ++k) {
+    for (std::size_t i = 0, rest = k; i < 3; ++i, rest /= 10) prompt[i] = static_cast<token>(11 + rest % 10);
+    lasting.rewind_to(0);
+    lasting.append_tokens(prompt);
+    ASSERT_LE(counts.statistics().blocks, 2 * (each + 1) + 64) << k;
+  }
 }
 
 TEST(prefixes, threads_share_them) {

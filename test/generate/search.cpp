@@ -5,8 +5,9 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <stdexcept>
 
-#include "kiln/generate/impl/beam_search.hpp"
+#include "kiln/generate/impl/take_beams.hpp"
 #include "kiln/generate/sampler.hpp"
 
 namespace kiln::language::testing {
@@ -199,6 +200,51 @@ TEST(beam_search, one_beam_is_greedy_and_ends_without_its_end_token) {
     greedy.push_back(t);
   }
   EXPECT_EQ(beams_after(o, 8, 1)[0], greedy);
+}
+
+// A state that moves as a sequence's does: what is moved from is empty.
+struct moving_state {
+  std::unique_ptr<int> own;
+  bool fails = false;
+  moving_state clone() const {
+    if (fails) throw std::runtime_error("no memory");
+    return {std::make_unique<int>(*own), false};
+  }
+};
+struct moving_row {
+  tokens seen, real;
+  moving_state state;
+};
+std::vector<moving_row> three_rows() {
+  std::vector<moving_row> out(3);
+  for (int k = 0; k < 3; ++k) out[static_cast<std::size_t>(k)] = {{5, k}, {k}, {std::make_unique<int>(k), false}};
+  return out;
+}
+
+TEST(take_beams, rows_go_on_from_where_they_were_chosen) {
+  auto rows = three_rows();
+  const int* const first = rows[0].state.own.get();
+  detail::take_beams<moving_row>(rows, std::vector<detail::beam_search::choice>{{2, 7}, {0, 8}, {0, 9}});
+  EXPECT_EQ(rows[0].seen, (tokens{5, 2, 7}));
+  EXPECT_EQ(rows[1].seen, (tokens{5, 0, 8}));
+  EXPECT_EQ(rows[2].seen, (tokens{5, 0, 9}));
+  EXPECT_EQ(rows[2].real, (tokens{0, 9}));
+  EXPECT_EQ(*rows[0].state.own, 2);
+  EXPECT_EQ(*rows[1].state.own, 0);
+  EXPECT_EQ(rows[2].state.own.get(), first) << "the last one takes what is there";
+}
+TEST(take_beams, rows_are_as_before_where_a_copy_throws) {
+  auto rows = three_rows();
+  rows[2].state.fails = true;
+  EXPECT_THROW(detail::take_beams<moving_row>(rows, std::vector<detail::beam_search::choice>{{0, 7}, {2, 8}, {2, 9}}),
+               std::runtime_error);
+  for (int k = 0; k < 3; ++k) {
+    const moving_row& r = rows[static_cast<std::size_t>(k)];
+    ASSERT_TRUE(r.state.own) << k;
+    EXPECT_EQ(*r.state.own, k);
+    EXPECT_EQ(r.seen, (tokens{5, k}));
+    EXPECT_EQ(r.real, tokens{k});
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "kiln/backend/hip/compile.hpp"
@@ -63,6 +64,61 @@ TEST(tile_kernels, large_products_compile_for_sm_90) {
   b.output(x.transpose({1, 0}).dot(v), "columns");
   b.output(x.dot(v.transpose({1, 0})), "depths");
   EXPECT_EQ(compile(b.finish(), target_for("sm_90")).report().steps.size(), 3u);
+}
+// A long batch is few launches of about equal parts, whatever divides it.
+TEST(tile_kernels, long_batches_have_parts) {
+  const auto parts = [](std::int64_t entries, std::int64_t most) {
+    const hip::batch_parts p(entries, most);
+    EXPECT_LE(p.each, most);
+    EXPECT_EQ(p.each * (p.count - 1) + p.last, entries);
+    EXPECT_TRUE(p.last > 0 && p.last <= p.each);
+    return p.count;
+  };
+  EXPECT_EQ(parts(1, hip::most_gemm_entries), 1);
+  EXPECT_EQ(parts(65535, hip::most_gemm_entries), 1);
+  EXPECT_EQ(parts(65537, hip::most_gemm_entries), 2);  // a prime
+  EXPECT_EQ(parts(200003, hip::most_gemm_entries), 4);
+  EXPECT_EQ(parts(1000, 300), 4);
+}
+// Launches of a batch visit each of its entries once.
+TEST(tile_kernels, batches_are_visited_once) {
+  const auto check = [](const std::vector<std::int64_t>& extents, std::size_t launches) {
+    hip::loop_nest outer;
+    outer.step.resize(1);
+    std::int64_t all = 1;
+    for (std::size_t d = extents.size(); d-- > 0; all *= extents[d]) {
+      outer.extent.insert(outer.extent.begin(), extents[d]);
+      outer.step[0].insert(outer.step[0].begin(), all);
+    }
+    hip::gemm_problem p;
+    std::vector<std::array<std::int64_t, 2>> inner(1, {0, 0});
+    const std::int64_t last = hip::take_batch(p, outer, inner, 100);
+    ASSERT_LE(p.batch0 * p.batch1, 100);
+    std::vector<int> visits(static_cast<std::size_t>(all), 0);
+    std::vector<std::int64_t> at(outer.extent.size(), 0);
+    std::size_t count = 0;
+    for (bool more = true; more; ++count) {
+      std::int64_t base = 0;
+      for (std::size_t d = 0; d < at.size(); ++d) base += at[d] * outer.step[0][d];
+      const bool ends = !at.empty() && at.back() + 1 == outer.extent.back();
+      const std::int64_t entries = ends && last != 0 ? last : p.batch0 * p.batch1;
+      for (std::int64_t e = 0; e < entries; ++e)
+        ++visits.at(static_cast<std::size_t>(base + e / p.batch1 * inner[0][0] + e % p.batch1 * inner[0][1]));
+      std::size_t d = at.size();
+      while (d > 0 && ++at[d - 1] == outer.extent[d - 1]) at[--d] = 0;
+      more = d > 0;
+    }
+    EXPECT_EQ(std::count(visits.begin(), visits.end(), 1), all);
+    EXPECT_EQ(count, launches);
+  };
+  check({}, 1);
+  check({100}, 1);
+  check({101}, 2);
+  check({7, 14}, 1);
+  check({3, 11, 9}, 3);
+  check({5, 23, 9}, 15);  // parts of 8, 8 and 7 rows of the second
+  check({3, 60}, 3);
+  check({2, 3, 251}, 18);
 }
 // Attention on wgmma, and blocks of one product in a cluster.
 TEST(tile_kernels, what_only_sm_90_has_compiles) {

@@ -94,6 +94,37 @@ TEST_P(tile_kernels_on_device, large_products) {
     }
 }
 
+// Batches of more entries than a grid's second dim has blocks.
+TEST_P(tile_kernels_on_device, long_batches) {
+  const dtype t = GetParam();
+  for (const dims& batch : {dims{70001}, dims{3, 70001}, dims{131, 1021}}) {
+    SCOPED_TRACE(batch.size());
+    check([&](builder& b) {
+      dims left = batch, right = batch, both = batch;
+      for (const std::int64_t n : {2, 8}) left.push_back(n);
+      for (const std::int64_t n : {8, 3}) right.push_back(n);
+      for (const std::int64_t n : {2, 3}) both.push_back(n);
+      b.output(b.input("x", t, left).dot(b.input("w", t, right)) + b.input("r", t, both));
+    });
+  }
+}
+
+// Counted, of a tile, of several, and more than one sorts.
+TEST_P(tile_kernels_on_device, best_elements) {
+  const dtype t = GetParam();
+  for (const bool largest : {false, true})
+    check([&](builder& b) {
+      for (const std::int64_t extent : {100, 1000, 5000}) {
+        const value x = b.input("x" + std::to_string(extent), t, {3, extent, 2});
+        for (const std::int64_t k : {1, 50, 99}) {
+          const value best = b.add(op::topk{.k = k, .axis = 1, .largest = largest}, x);
+          b.output(best), b.output(best.result(1));
+        }
+      }
+      b.output(b.add(op::topk{.k = 9999, .largest = largest}, b.input("all", t, {2, 9999})).result(1));
+    });
+}
+
 TEST_P(tile_kernels_on_device, attention) {
   const dtype t = GetParam();
   struct sizes {

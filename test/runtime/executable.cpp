@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "kiln/op/dynamic/selection.hpp"
 #include "runtime/compare.hpp"
 
 namespace my {
@@ -321,6 +322,28 @@ TEST(executable, the_report_counts_work_and_memory) {
   EXPECT_FALSE(s.copy);
   EXPECT_EQ(s.packed_bytes, e.report().packed_bytes);
   EXPECT_EQ(e.report().target, "eigen");
+}
+
+// Two outputs are one value, of which the caller has memory for one alone: the other has memory of its own.
+TEST(executable, outputs_of_one_value_that_a_run_sizes_share_no_memory) {
+  builder b;
+  const value x = b.input("x", dtype::f32, {4});
+  const dimension n = dimension::symbol("found");
+  const value at = b.add(op::nonzero{n}, x).reshape({n});
+  const value y = x + x.gather(at, 0).reduce_sum({0});
+  b.output(y, "a");
+  b.output(y, "b");
+  const executable exe = compile(b.finish(), eigen_target());
+  const argument in[] = {argument::of<float>({4}, std::vector<float>{1, 0, -3, 5})};
+  for (const std::size_t given : {0u, 1u}) {
+    std::vector<argument> out(2);
+    out[given] = argument(shape{dtype::f32, {4}});
+    workspace w = exe.make_workspace();
+    exe.run(w, in, out);
+    EXPECT_NE(out[0].data(), out[1].data());
+    out[given].as<float>()[0] = 100;
+    EXPECT_EQ(out[1 - given].as<float>()[0], 4);
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "generate/weights/embedding_folder.hpp"
 #include "generate/weights/tiny_model.hpp"
+#include "kiln/generate/impl/weights/open_weights.hpp"
 #include "quantize/message_of.hpp"
 
 namespace kiln::language::testing {
@@ -102,6 +103,27 @@ TEST(embedder, takes_a_decoders_weights) {
         one += static_cast<double>(output[v * made.size() + k]) * static_cast<double>(made[k]);
       ASSERT_NEAR(one, logits[n - 1][v], 1e-3) << n << " " << v;
     }
+  }
+}
+
+TEST(embedder, states_of_a_decoder_of_16_bits_are_floats) {
+  tiny_model m;
+  m.config = common_config(m.expected, "llama");
+  add_attention(m), add_feed_forward(m, "post_attention_layernorm"), add_head(m, false);
+  const test::temporary_folder folder;
+  folder.write("config.json", m.config.dump());
+  folder.write("model.safetensors", safetensors_file(m.tensors));
+  const auto about = find_weights(folder.path());
+  ASSERT_TRUE(about);
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
+    const auto made = detail::build_decoder(detail::open_weights(*about), about->type, dimension::symbol("tokens", 1),
+                                            dimension::symbol("past", 0), type, true);
+    compile_options o;
+    o.threads = 1;
+    const executable exe = compile(made.graph, eigen_target(), o);
+    ASSERT_EQ(exe.outputs().size(), 1u);
+    EXPECT_EQ(exe.outputs()[0].name, "last_hidden_state");
+    EXPECT_EQ(exe.outputs()[0].type.type, dtype::f32) << to_string(type);
   }
 }
 

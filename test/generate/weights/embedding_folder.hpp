@@ -3,6 +3,7 @@
 
 #include "generate/weights/writers.hpp"
 #include "onnx/model_writer.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace kiln::language::testing {
 

@@ -279,7 +279,6 @@ int main(void) {
   OK(kiln_tensor_borrow(KILN_F32, 4, lens, NULL, (float*)floats_of(all), NULL, NULL, &scans));
   kiln_program* const program = import_model(DIGITS "model.onnx");
   test_program(program);
-  test_graphs();
   kiln_executable* const digits = compile_for(program, "eigen");
   kiln_executable* const oracle = compile_for(program, "reference");
   kiln_program_destroy(program);
@@ -299,5 +298,6 @@ int main(void) {
   kiln_tensor_destroy(all);
   CHECK(strlen(kiln_version()) >= 5);
   CHECK(strcmp(kiln_last_error(), "") == 0 && kiln_last_error_status() == KILN_OK);
+  test_graphs(); /* it makes errors */
   return finish();
 }

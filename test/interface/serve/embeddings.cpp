@@ -1,4 +1,5 @@
 #include <cstring>
+#include <functional>
 
 #include "generate/weights/embedding_folder.hpp"
 #include "interface/serve/service.hpp"
@@ -17,6 +18,11 @@ class serve_embeddings : public testing::Test {
     own_ = std::make_unique<service>(o);
   }
   http_reply ask(const json& body) { return own_->answer({"POST", "/v1/embeddings", {}, body.dump(), "test", {}}); }
+  http_reply ask(const json& body, std::function<bool()> is_gone) {
+    http_request r{"POST", "/v1/embeddings", {}, body.dump(), "test", {}};
+    r.is_gone = std::move(is_gone);
+    return own_->answer(r);
+  }
   json ok(const json& body) {
     const http_reply r = ask(body);
     EXPECT_EQ(r.status, 200) << r.body;
@@ -141,6 +147,31 @@ TEST_F(serve_embeddings, are_listed_and_refused) {
       own_->answer({"POST", "/v1/completions", {}, json{{"model", "words"}, {"prompt", "a"}}.dump(), "test", {}});
   EXPECT_EQ(chat.status, 404) << chat.body;
   EXPECT_EQ(ok(good)["data"].size(), 1u);
+}
+
+TEST_F(serve_embeddings, are_counted_while_they_run) {
+  const json body = {{"model", "words"}, {"input", {"a", "b"}}};
+  const auto metrics = [&] { return own_->answer({"GET", "/metrics", {}, "", "test", {}}).body; };
+  const std::string gauge = "kiln_sequences{model=\"words\",state=\"running\"} ";
+  EXPECT_THAT(metrics(), HasSubstr(gauge + "0"));
+  std::string during;
+  const http_reply r = ask(body, [&] { return during = metrics(), false; });
+  EXPECT_EQ(r.status, 200) << r.body;
+  EXPECT_THAT(during, HasSubstr(gauge + "1"));
+  EXPECT_THAT(metrics(), HasSubstr(gauge + "0"));
+}
+
+TEST_F(serve_embeddings, end_between_texts_when_the_server_stops) {
+  const json body = {{"model", "words"}, {"input", {"a", "b", "c"}}};
+  int asked = 0;
+  const http_reply r = ask(body, [&] {
+    if (++asked == 2) own_->stop();
+    return false;
+  });
+  EXPECT_EQ(r.status, 503) << r.body;
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(json::parse(r.body)["error"]["code"], "shutting_down");
+  refused(body, 503, "shutting down", nullptr, "shutting_down");
 }
 
 }  // namespace

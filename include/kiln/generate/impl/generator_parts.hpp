@@ -31,6 +31,7 @@ struct generator::parts {
     std::optional<detail::stop_row> stop;
   };
   std::shared_ptr<const language_model> model;
+  std::shared_ptr<detail::prefix_cache> known;  // null where sequences have no blocks
   search_options options;
   tokens ends;
   token padding = 0;
@@ -56,6 +57,7 @@ struct generator::parts {
 
   parts(std::shared_ptr<const language_model> m, search_options o, const speculative_options& guess)
       : model(std::move(m)), options(checked(std::move(o), *model)), draw(options) {
+    if (model->joins_rows()) known = detail::state_access::cache_of(*model);
     const config& c = model->settings();
     ends = c.eos_token_id;
     if (const auto n = model->vocabulary_size();
@@ -73,10 +75,11 @@ struct generator::parts {
   }
   static auto& memory_of(row& r) { return detail::state_access::of(r.state); }
   ~parts() {
-    if (!model->joins_rows()) return;
-    const auto from = memory_of(rows[0]).from;
     rows.clear();
-    from->trim();
+    try {
+      if (known) known->trim();
+    } catch (...) {  // without memory for it, the next one trims
+    }
   }
   parts(const parts&) = delete;
   parts& operator=(const parts&) = delete;
@@ -259,6 +262,7 @@ struct generator::parts {
         std::copy_n(scores_of(first).begin(), vocabulary(), scores_of(k).begin());
       }
     }
+    if (known) known->trim();  // of prompts before, in a generator that lives on
     scored = true;
   }
   void choose() {

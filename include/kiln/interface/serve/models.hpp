@@ -52,6 +52,7 @@ struct embedding_entry {
   language::tokenizer tokens;
   std::size_t most_waiting = 0;
   std::atomic<std::size_t> running{};  ///< requests
+  std::atomic<bool> is_stopped{};      ///< requests end before their next text
 };
 
 /// The models that a server has, by name. Requests own the set that they began with.

@@ -27,7 +27,7 @@ class decoder_builder {
     for (std::int64_t l = 0; l < a_.layers; ++l) x = layer(x, l);
     x = normalized(weights_, a_, x, "output_norm", -1);
     if (states_alone_) {
-      build_.output(x, "last_hidden_state");
+      build_.output(x.convert(dtype::f32), "last_hidden_state");
       return build_.finish();
     }
     const bool tied = a_.tied && !weights_.has("output");

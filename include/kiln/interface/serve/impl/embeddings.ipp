@@ -119,6 +119,7 @@ http_reply embed(const openai_call& call) {
       call.record->is_canceled = true;
       throw api_error("the client is gone", {}, "canceled", 499);
     }
+    if (entry.is_stopped) throw api_error("the server is shutting down", {}, "shutting_down", 503);
     if (clock::now() > end)
       throw api_error("the request took longer than this server lets one take", {}, "timeout", 504);
     const auto made = entry.model->embed(texts[k], asked.dimensions);

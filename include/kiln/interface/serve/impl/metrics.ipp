@@ -34,7 +34,8 @@ struct metrics::parts {
   Family<Histogram>& first =
       histogram("kiln_time_to_first_token_seconds", "From a request's arrival to a sequence's first token");
   Family<Histogram>& next = histogram("kiln_time_between_tokens_seconds", "Between two tokens of a sequence");
-  Family<Gauge>& sequences = gauge("kiln_sequences", "Sequences of a model's engine, by state");
+  Family<Gauge>& sequences =
+      gauge("kiln_sequences", "Sequences of a model's engine, by state; of a model of embeddings its requests");
   Family<Gauge>& blocks = gauge("kiln_cache_blocks", "Blocks of key-value caches that are in use");
   Family<Counter>& tokens =
       counter("kiln_tokens_total", "Tokens of prompts, made ones, and those taken from caches of others");
@@ -95,6 +96,8 @@ void metrics::next_token(const std::string& model, double seconds) {
 std::string metrics::text(const model_set& of) {
   const std::lock_guard lock(parts_->mutex);
   for (const auto& [name, entry] : of.language) parts_->ask(name, entry->engine->statistics());
+  for (const auto& [name, entry] : of.embeddings)
+    parts_->sequences.Add({{"model", name}, {"state", "running"}}).Set(static_cast<double>(entry->running));
   for (const auto& [name, entry] : of.tensors) parts_->ask(name, entry->runner->statistics());
   return TextSerializer().Serialize(parts_->all.Collect());
 }

@@ -262,8 +262,10 @@ void service::stop() {
     for (const auto& set : parts_->former)
       if (auto own = set.lock()) all.push_back(std::move(own));
   }
-  for (const auto& set : all)
+  for (const auto& set : all) {
+    for (const auto& [name, entry] : set->embeddings) entry->is_stopped = true;
     for (const auto& [name, entry] : set->language) entry->engine->stop();
+  }
 }
 void service::log(std::string_view level, std::string_view event, std::string_view text) {
   parts_->say(level, event, text);

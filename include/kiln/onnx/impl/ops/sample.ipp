@@ -85,7 +85,7 @@ variables import_roi_align(node_context& c) {
 }
 
 variables import_max_roi_pool(node_context& c) {
-  const value x = widened(c.in(0)), rois = widened(c.in(1));
+  const value x = widened(c.in(0)), rois = c.in(1).convert(x.type());
   const auto pooled = c.integers("pooled_shape");
   if (x.rank() != 4 || rois.rank() != 2 || !(rois.dim(1) == dimension(5)) || pooled.size() != 2 || pooled[0] < 1 ||
       pooled[1] < 1)

@@ -124,7 +124,9 @@ class collected_value {
   }
   argument stacked(std::int64_t iterations, const bindings& symbols) {
     if (bytes_ == 0 || iterations == 0) return stack(pieces_, stated_, symbols);
-    return at_ == given_.data() && iterations == room_ ? given_ : argument(stack_of(iterations), own_, at_);
+    if (at_ == given_.data() && iterations == room_) return given_;
+    const argument out(stack_of(iterations), own_, at_);
+    return 2 * iterations < room_ ? out.copy() : out;  // a result is kept longer than a run: without unused room
   }
 
  private:
@@ -134,7 +136,7 @@ class collected_value {
     return s;
   }
   void enlarge() {
-    constexpr std::size_t first = std::size_t{64} << 20;  // pages that nothing is written to cost nothing
+    constexpr std::size_t first = std::size_t{64} << 10;
     const std::int64_t begin = std::max<std::int64_t>(8, static_cast<std::int64_t>(first / bytes_)),
                        room = std::min(most_, std::max(begin, 2 * room_));
     buffer larger = buffer::allocate(static_cast<std::size_t>(room) * bytes_);

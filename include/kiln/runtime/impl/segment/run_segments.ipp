@@ -2,6 +2,8 @@
 #include <chrono>
 
 #include "kiln/core/object.hpp"
+#include "kiln/op/dynamic/branch.hpp"
+#include "kiln/op/dynamic/loop.hpp"
 #include "kiln/op/dynamic/selection.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/impl/run/device_mirror.hpp"
@@ -16,6 +18,11 @@ using clock = std::chrono::steady_clock;
 bool makes_own_memory(const host_step& s) {
   return !s.bodies.empty() || s.op.is<op::compress>() || s.op.is<op::nonzero>() || s.op.is<op::unique>() ||
          s.op.is<op::non_max_suppression>();
+}
+
+// How many of a step's operands the host reads: a body takes what follows them where it lies.
+std::size_t read_on_host(const host_step& s) {
+  return s.op.is<op::branch>() ? 1 : s.op.is<op::loop>() ? 2 : s.in.size();
 }
 
 bool is_on(const device* where, const argument& a) {
@@ -115,6 +122,8 @@ class segment_run {
       if (given && will_be(s.planned->ports.outputs[k].type, given.get_shape())) out[k] = given;
     }
     for (const auto& [own, of] : s.growing) out[own] = outputs_[of];
+    std::vector<bool> fresh;
+    for (const argument& a : out) fresh.push_back(is_unset(a));
     run_options shifted;
     shifted.cancel = options_.cancel;
     const std::size_t first = step_;
@@ -124,7 +133,7 @@ class segment_run {
     s.planned->run(take(1)[0], in, out, shifted, symbols_.list);
     step_ += s.planned->report.steps.size();
     for (const auto& [own, of] : s.growing) outputs_[of] = out[own];
-    for (std::size_t k = 0; k < out.size(); ++k) slots_[s.out[k]] = std::move(out[k]), own_[s.out[k]] = true;
+    for (std::size_t k = 0; k < out.size(); ++k) slots_[s.out[k]] = std::move(out[k]), own_[s.out[k]] = fresh[k];
   }
 
   void run_step(const host_step& s) {
@@ -133,15 +142,15 @@ class segment_run {
     const auto start = options_.profile ? clock::now() : clock::time_point();
     try {
       std::vector<argument> in = gather(s.in);
-      for (argument& a : in) a = on_host(a, where_);
+      for (std::size_t k = 0; k < std::min(in.size(), read_on_host(s)); ++k) in[k] = on_host(in[k], where_);
       std::vector<argument> room;
       for (const std::uint32_t k : s.out) room.push_back(is_on(where_, wanted(k)) ? argument() : wanted(k));
       auto made = run_host_step(s, in, symbols_, take(s.bodies.size()), options_, room);
       for (std::size_t k = 0; k < made.size(); ++k) {
         symbols_.match(s.results[k], made[k].get_shape(), "result " + std::to_string(k));
-        own_[s.out[k]] = makes_own_memory(s) && std::none_of(in.begin(), in.end(), [&](const argument& a) {
-                           return a.data() == made[k].data();
-                         });
+        const auto is_there = [&](const argument& a) { return a.data() == made[k].data(); };
+        own_[s.out[k]] = makes_own_memory(s) && std::none_of(in.begin(), in.end(), is_there) &&
+                         std::none_of(room.begin(), room.end(), is_there);
         slots_[s.out[k]] = std::move(made[k]);
       }
       if (s.op.table().bind) {

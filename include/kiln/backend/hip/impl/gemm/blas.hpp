@@ -19,12 +19,14 @@ class blas_gemm {
   /// costs.
   static std::shared_ptr<const blas_gemm> find_for_large(const gemm_problem& p, const context& where);
 
-  std::size_t scratch_bytes() const { return scratch_bytes_; }
+  /// With room to align it.
+  std::size_t scratch_bytes() const { return scratch_bytes_ == 0 ? 0 : scratch_bytes_ + scratch_aligned; }
   /// False, and nothing was given to the queue, where the library refuses the operands or the scratch memory is less.
   bool run(device_queue& queue, std::span<std::byte> scratch, const void* a, const void* b, void* result) const;
 
  private:
   using owned = std::unique_ptr<void, blas_closer>;
+  static constexpr std::size_t scratch_aligned = 256;  // the library refuses other memory (invalid value)
   owned product_, left_, right_, result_;
   std::array<std::uint64_t, 8> algorithm_{};
   std::size_t scratch_bytes_ = 0;

@@ -1,6 +1,7 @@
 #include "kiln/backend/hip/impl/gemm/blas.hpp"
 
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include "kiln/backend/hip/impl/runtime/library.hpp"
@@ -147,11 +148,13 @@ std::shared_ptr<const blas_gemm> blas_gemm::find_for_large(const gemm_problem& p
 
 bool blas_gemm::run(device_queue& queue, std::span<std::byte> scratch, const void* a, const void* b,
                     void* result) const {
-  if (scratch.size() < scratch_bytes_) return false;
+  void* room = scratch.data();
+  std::size_t space = scratch.size();
+  if (scratch_bytes_ != 0 && !std::align(scratch_aligned, scratch_bytes_, room, space)) return false;
   const float one = 1, zero = 0;
   const int code = find_calls()->cublasLtMatmul(handle_, product_.get(), &one, b, left_.get(), a, right_.get(), &zero,
                                                 result, result_.get(), result, result_.get(), algorithm_.data(),
-                                                scratch.data(), scratch_bytes_, queue.stream());
+                                                scratch_bytes_ == 0 ? nullptr : room, scratch_bytes_, queue.stream());
   constexpr int invalid_value = 7, not_supported = 15;
   if (code == invalid_value || code == not_supported) return false;
   if (code != 0) raise(errc::internal, "cublasLtMatmul: status " + std::to_string(code));

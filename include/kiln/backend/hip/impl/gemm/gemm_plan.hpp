@@ -72,9 +72,20 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
 /// on the device, and the cache keeps which it was.
 gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const context& where);
 
-/// Gives a planned GEMM to a queue. `extra` are the addresses of the epilogue's operands.
+/// Gives a planned GEMM to a queue. `extra` are the addresses of the epilogue's operands; of the batch, the first
+/// `entries` are computed where these are not 0.
 void run_gemm(const gemm_plan& plan, const function& f, device_queue& queue, std::span<std::byte> scratch,
-              const void* a, const void* b, void* result, std::span<const void* const> extra);
+              const void* a, const void* b, void* result, std::span<const void* const> extra, std::int64_t entries = 0);
+
+/// Entries of a batch that one launch computes: a grid's second dim has at most 65535 blocks. (Few tiles alone have
+/// their depth split.)
+constexpr std::int64_t most_gemm_entries = 65535;
+/// A batch as launches of at most `most` entries, about as many in each; the last may have fewer.
+struct batch_parts {
+  std::int64_t count, each, last;
+  constexpr batch_parts(std::int64_t entries, std::int64_t most)
+      : count((entries + most - 1) / most), each((entries + count - 1) / count), last(entries - each * (count - 1)) {}
+};
 
 /// Elements that one store of a GEMM's result moves, along its rows or its columns; at most 8.
 int epilogue_width(const gemm_problem& p, bool along_rows);
@@ -85,6 +96,11 @@ void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* ep
 /// operands.
 std::vector<std::byte> epilogue_value(const gemm_problem& p);
 void put_addresses(std::vector<std::byte>& epilogue, const void* result, std::span<const void* const> extra);
+
+/// Moves the inner dims of a batch into the problem's, with `most` entries at most, and their steps into `inner`; what
+/// is left counts launches. Returns how many entries each last launch of the innermost of these has, 0 where all.
+std::int64_t take_batch(gemm_problem& p, loop_nest& outer, std::vector<std::array<std::int64_t, 2>>& inner,
+                        std::int64_t most);
 
 /// The largest count of elements of `bytes` each, up to 16 bytes, that divides every step and keeps to the alignment.
 int vector_of(std::size_t bytes, std::size_t aligned, std::initializer_list<std::int64_t> steps);

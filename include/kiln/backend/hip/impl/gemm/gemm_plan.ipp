@@ -145,6 +145,29 @@ void put_addresses(std::vector<std::byte>& epilogue, const void* result, std::sp
     std::memcpy(epilogue.data() + sizeof(result_argument) + k * sizeof(epilogue_operand), &extra[k], sizeof extra[k]);
 }
 
+std::int64_t take_batch(gemm_problem& p, loop_nest& outer, std::vector<std::array<std::int64_t, 2>>& inner,
+                        std::int64_t most) {
+  for (std::size_t d = 2; d-- > 0 && !outer.extent.empty();) {
+    const batch_parts parts(outer.extent.back(), most / p.batch1);
+    if (parts.each <= 1 && outer.extent.back() > 1) break;
+    (d == 0 ? p.batch0 : p.batch1) = parts.each;
+    for (std::size_t k = 0; k < inner.size(); ++k) {
+      std::vector<std::int64_t>& step = outer.step[k];
+      inner[k][d] = step.back();
+      if (parts.count == 1)
+        step.pop_back();
+      else
+        step.back() *= parts.each;
+    }
+    if (parts.count > 1) {
+      outer.extent.back() = parts.count;
+      return parts.last * (d == 0 ? p.batch1 : 1);
+    }
+    outer.extent.pop_back();
+  }
+  return 0;
+}
+
 int vector_of(std::size_t bytes, std::size_t aligned, std::initializer_list<std::int64_t> steps) {
   int width = static_cast<int>(16 / bytes);
   const auto fits = [&](int w) {
@@ -331,7 +354,7 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
 }
 
 void run_gemm(const gemm_plan& plan, const function& f, device_queue& queue, std::span<std::byte> scratch,
-              const void* a, const void* b, void* result, std::span<const void* const> extra) {
+              const void* a, const void* b, void* result, std::span<const void* const> extra, std::int64_t entries) {
   gemm_factor fa = plan.a, fb = plan.b;
   std::vector<std::byte> to = plan.result;
   gemm_sizes sizes = plan.sizes;
@@ -342,7 +365,9 @@ void run_gemm(const gemm_plan& plan, const function& f, device_queue& queue, std
     queue.fill(sizes.arrivals, 0, plan.scratch_bytes - plan.partial_bytes);
   }
   void* values[] = {address_of(fa, a), address_of(fb, b), to.data(), &sizes, nullptr};
-  f.give(queue, plan.grid, plan.block, plan.shared_bytes, values);
+  extent3 grid = plan.grid;
+  if (entries != 0) grid.y = static_cast<unsigned>(entries * sizes.splits);
+  f.give(queue, grid, plan.block, plan.shared_bytes, values);
 }
 
 }  // namespace kiln::hip

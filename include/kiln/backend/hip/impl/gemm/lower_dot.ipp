@@ -48,8 +48,9 @@ class dot_kernel final : public gpu_kernel {
         for (std::size_t d = 0; d < outer; ++d) offset += at[d] * made->outer.step[k][d];
         address.push_back(all[k]->data + offset * static_cast<std::int64_t>(size_of(all[k]->type)));
       }
+      const bool last = outer != 0 && at[outer - 1] + 1 == made->outer.extent[outer - 1];
       run_gemm(made->plan, *made->run, *l.queue, l.scratch, address[0], address[1], const_cast<void*>(address.back()),
-               std::span(address).subspan(2, all.size() - 3));
+               std::span(address).subspan(2, all.size() - 3), last ? made->last_entries : 0);
       std::size_t d = outer;
       while (d > 0 && ++at[d - 1] == made->outer.extent[d - 1]) at[--d] = 0;
       if (d == 0) return;
@@ -59,7 +60,8 @@ class dot_kernel final : public gpu_kernel {
  private:
   struct built {
     gemm_plan plan;
-    loop_nest outer;  // batch dims beyond two: launches of their own
+    loop_nest outer;                // batch dims beyond two, or parts of a long one: launches of their own
+    std::int64_t last_entries = 0;  // of the last part, where it has fewer
     std::shared_ptr<const function> run;
     std::shared_ptr<const blas_gemm> blas;  // instead of these, with the epilogue after it
     separate_epilogue epilogue;
@@ -79,7 +81,7 @@ class dot_kernel final : public gpu_kernel {
     return (library ? built_ : built_here_).get(key_of(in, out), [&] {
       built made;
       if (out[0].elements() != 0) {
-        const gemm_problem p = problem(operands(in, out[0]), made.outer);
+        const gemm_problem p = problem(operands(in, out[0]), made.outer, made.last_entries);
         if (library && made.outer.extent.empty()) made.blas = blas_gemm::find_for_large(p, where());
         if (made.blas) {
           if (epilogue_) made.epilogue = separate_epilogue(*epilogue_, body_, in, out, where());
@@ -93,7 +95,7 @@ class dot_kernel final : public gpu_kernel {
     });
   }
 
-  gemm_problem problem(const std::vector<const tensor*>& all, loop_nest& outer) const {
+  gemm_problem problem(const std::vector<const tensor*>& all, loop_nest& outer, std::int64_t& last_entries) const {
     const tensor &a = *all[0], &b = *all[1], &out = *all.back();
     const std::size_t rank = out.rank(), row = rank - 2, col = rank - 1;
     std::vector<tensor> copies;
@@ -123,12 +125,7 @@ class dot_kernel final : public gpu_kernel {
     }
     outer = batch;
     std::vector<std::array<std::int64_t, 2>> inner(all.size(), {0, 0});
-    constexpr std::int64_t most_entries = 4096;
-    for (std::size_t d = 2; d-- > 0 && !outer.extent.empty() && p.batch1 * outer.extent.back() <= most_entries;) {
-      (d == 0 ? p.batch0 : p.batch1) = outer.extent.back();
-      for (std::size_t k = 0; k < all.size(); ++k) inner[k][d] = outer.step[k].back(), outer.step[k].pop_back();
-      outer.extent.pop_back();
-    }
+    last_entries = take_batch(p, outer, inner, most_gemm_entries);
     // addresses of later launches keep the first one's alignment where all steps are multiples of it
     const auto alignment = [&](std::size_t k) {
       std::size_t n = alignment_of(all[k]->data);

@@ -71,7 +71,7 @@ class index_kernel : public gpu_kernel {
 using calls_of = std::vector<index_call> (*)(const operation& op, std::span<const tensor> in,
                                              std::span<const tensor> out);
 /// Bytes that such calls need beside their operands.
-using room_of = std::size_t (*)(std::span<const tensor> in, std::span<const tensor> out);
+using room_of = std::size_t (*)(const operation& op, std::span<const tensor> in, std::span<const tensor> out);
 
 /// An op of kiln's that has such calls.
 struct index_family {

@@ -17,7 +17,7 @@ class op_kernel final : public index_kernel {
     symbolic_ = !symbols.empty();
   }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
-    return family_.room ? family_.room(in, out) : 0;
+    return family_.room ? family_.room(op_, in, out) : 0;
   }
   void run(const launch& l) const override {
     if (clears_ && !l.scratch.empty()) l.queue->fill(l.scratch.data(), 0, scratch_bytes(l.in, l.out, 1));

@@ -8,7 +8,7 @@ namespace {
 // Bytes of a value that a dtype is computed in.
 std::size_t computed_bytes(dtype t) { return t == dtype::f64 ? 8 : 4; }
 
-std::size_t state_room(std::span<const tensor> in, std::span<const tensor>) {
+std::size_t state_room(const operation&, std::span<const tensor> in, std::span<const tensor>) {
   return static_cast<std::size_t>(in[3].elements()) * computed_bytes(in[0].type);
 }
 
@@ -46,10 +46,12 @@ std::vector<index_call> det_calls(const operation&, std::span<const tensor> in, 
 std::vector<index_call> inverse_calls(const operation&, std::span<const tensor> in, std::span<const tensor>) {
   return matrix_calls("inverted", in);
 }
-std::size_t det_room(std::span<const tensor> in, std::span<const tensor>) {
+std::size_t det_room(const operation&, std::span<const tensor> in, std::span<const tensor>) {
   return static_cast<std::size_t>(in[0].elements()) * computed_bytes(in[0].type);
 }
-std::size_t inverse_room(std::span<const tensor> in, std::span<const tensor> out) { return 2 * det_room(in, out); }
+std::size_t inverse_room(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  return 2 * det_room(op, in, out);
+}
 
 std::vector<index_call> dft_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
   const auto& o = *op.get_if<op::dft>();

@@ -11,6 +11,13 @@ struct axis_sizes {
   i64 extent, inner, count;
 };
 
+/// Rows' best elements: the rows as `axis_sizes`, each in `runs` runs of `length` sorted entries; of two of them `kept`
+/// become one. Entries are read from number `from` of the scratch memory on and written from `to` on.
+struct topk_sizes {
+  i64 extent, inner, count;
+  i64 runs, length, kept, from, to;
+};
+
 struct pool_sizes {
   struct dim {
     i64 in, out, window, stride, dilation, before, after;  ///< extents first, paddings last

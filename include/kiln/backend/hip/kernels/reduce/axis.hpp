@@ -83,40 +83,4 @@ KILN_FN void running(T* out, const T* in, i64 extent, i64 inner, i64 row, int la
   }
 }
 
-/// The `count` best elements of a row and their positions, best first. Short rows count for each element how many come
-/// before it; in long ones each round finds the best after the last one.
-template <bool Greatest, int Lanes, class T>
-KILN_FN void topk(T* values, i64* positions, const T* in, i64 extent, i64 inner, i64 count, i64 row, int lane) {
-  using V = decltype(value_of(*in));
-  const T* from = in + row / inner * extent * inner + row % inner;
-  const i64 to = row / inner * count * inner + row % inner;
-  if (extent <= 2048) {
-    for (i64 k = lane; k < extent; k += Lanes) {
-      const V x = value_of(from[k * inner]);
-      i64 rank = 0;
-      for (i64 j = 0; j < extent && rank < count; ++j)
-        rank += comes_before<Greatest, false>(value_of(from[j * inner]), j, x, k);
-      if (rank < count) values[to + rank * inner] = from[k * inner], positions[to + rank * inner] = k;
-    }
-    return;
-  }
-  KILN_SHARED i64 shared[Lanes / 32 + 1];
-  const auto join = [&](i64 a, i64 b) {
-    if (a < 0 || b < 0) return a < 0 ? b : a;
-    return comes_before<Greatest, false>(value_of(from[b * inner]), b, value_of(from[a * inner]), a) ? b : a;
-  };
-  i64 last = -1;
-  for (i64 n = 0; n < count; ++n) {
-    i64 best = -1;
-    for (i64 k = lane; k < extent; k += Lanes) {
-      const bool open =
-          last < 0 || comes_before<Greatest, false>(value_of(from[last * inner]), last, value_of(from[k * inner]), k);
-      if (open) best = join(best, k);
-    }
-    best = join_lanes<Lanes>(best, shared, join);
-    if (lane == 0) values[to + n * inner] = from[best * inner], positions[to + n * inner] = best;
-    last = best;
-  }
-}
-
 }  // namespace kiln::gpu
