@@ -16,7 +16,8 @@ from .. import _kiln
 from .aten import Entry, name_of, table
 from .symbols import dim_of, is_symbolic
 from .tensors import to_kiln
-from .record import nbytes
+from .extents import Extent
+from .record import nbytes, VIEWS
 from .types import Kind, Number, exact_in, HALVES, kiln_dtype, promoted, torch_dtype
 
 
@@ -206,6 +207,11 @@ def supports(node: Node) -> str | None:
     if entry is None:
         return "kiln has no lowering of the operator"
     args, kwargs = arguments_of(node, *map_arg((node.args, node.kwargs), result_of))
+    for a, x in zip(node.target._schema.arguments, (*args, *kwargs.values())):  # type: ignore[union-attr]
+        if isinstance(x, Extent) and "int" not in str(a.type).lower():
+            return "a number that it computes with depends on the batch"
+    if name_of(node.target) in ("aten::as_strided", "aten::as_strided_copy") and _shows_input(node.args[0]):
+        return "it reads the memory of an input, which may have other strides"
     for x in tree_flatten((args, kwargs, result_of(node)))[0]:
         if isinstance(x, torch.Tensor):
             if x.layout != torch.strided:
@@ -217,6 +223,16 @@ def supports(node: Node) -> str | None:
     if entry.makes is not None and any(i >= entry.makes for i in results_read(node)):
         return f"a result beyond the first {entry.makes} is read"
     return entry.check(*args, **kwargs) if entry.check else None
+
+
+def _shows_input(node: Any) -> bool:
+    """Whether a node is an input, or a view of one."""
+    while isinstance(node, Node) and node.op == "call_function" and node.args:
+        name = "getitem" if node.target is operator.getitem else name_of(node.target).split("::")[-1].split(".")[0]
+        if name not in VIEWS:
+            return False
+        node = node.args[0]
+    return isinstance(node, Node) and node.op == "placeholder"
 
 
 def results_read(node: Node) -> set[int]:
@@ -306,3 +322,6 @@ def _call(c: Lowering, held: Mapping[Node, Any]) -> Any:
         raise
     except _kiln.Error as fault:
         raise LoweringError(node, str(fault)) from fault
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RuntimeError) as fault:
+        # a symbol where the lowering, or PyTorch, wants a number
+        raise LoweringError(node, f"{type(fault).__name__}: {fault}") from fault

@@ -62,6 +62,8 @@ def fold(graph: GraphModule) -> None:
         made = node.meta.get("val")
         sizes = [nbytes(x) for x in (made if isinstance(made, (tuple, list)) else [made]) if isinstance(x, torch.Tensor)]
         name = node.target._schema.name.split("::")[1]  # type: ignore[union-attr]
+        if node.target._schema.is_mutable:  # type: ignore[union-attr]
+            return False
         return not found and not is_random(node.target) and not name.startswith(_KEPT) and sum(sizes) <= _MOST_FOLDED
 
     with torch.no_grad():
@@ -70,7 +72,7 @@ def fold(graph: GraphModule) -> None:
                 args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)  # type: ignore[misc]
                 values[node] = node.target(*args, **kwargs)  # type: ignore[operator]
     # weights that are only seen in another shape or order stay where they are: kiln reads them so
-    seen = set(constant)
+    seen = {n for n in constant if not n.meta.get("fresh")}
     for node in values:
         if node.op == "call_function" and node.all_input_nodes and all(n in seen for n in node.all_input_nodes):
             name = "getitem" if node.target is operator.getitem else node.target._schema.name.split("::")[1]  # type: ignore[union-attr]
@@ -83,7 +85,7 @@ def fold(graph: GraphModule) -> None:
         graph.register_buffer(name, value)
         with graph.graph.inserting_before(node):
             made = graph.graph.create_node("get_attr", name)
-        made.meta = dict(node.meta)
+        made.meta = {**node.meta, "fresh": True}
         node.replace_all_uses_with(made)
     graph.graph.eliminate_dead_code()
 
@@ -162,7 +164,7 @@ class PartGraph:
             args, kwargs = map_arg((node.args, node.kwargs), twin)  # type: ignore[misc]
             args, kwargs = map_numbers((args, kwargs), lambda e: e.over(n))
             twins[node] = self.graph.create_node("call_function", node.target, args, kwargs, node.name)
-            twins[node].meta = dict(node.meta)
+            twins[node].meta = {**node.meta, "whole": node}
         self.graph.output(tuple(twins[n] for n in part.outputs))
 
     def __getattr__(self, name: str) -> Any:
