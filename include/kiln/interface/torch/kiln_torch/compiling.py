@@ -16,7 +16,7 @@ from .. import _kiln
 from .extents import NotOneGraph, check_shapes, resized, unify, work_of
 from .lower import Lowered, LoweringError, lower, supports
 from .module import Key, Variant
-from .partition import Part, PartGraph, Partition, fold, split, text_of
+from .partition import Part, PartGraph, Partition, fold, reads_memory, split, text_of
 from .record import is_random
 from .report import AccuracyError, error_of, report_of
 from .steps import KilnStep, Steps, make_steps
@@ -91,8 +91,8 @@ class Maker:
     def _for_any_batch(
         self, first: Trace, args: Any, kwargs: Any, axes: Mapping[int, int], own: int
     ) -> tuple[Variant, int]:  # fmt: skip
-        """A Variant for any batch, and the least one that it is for: 1, or 2 where one row takes another way. Raises an error where
-        runs with several batches are not one graph."""
+        """A Variant for any batch, and the least one that it is for: 1, or 2 where one row takes another way. Raises an error
+        where runs with several batches are not one graph."""
         flat, spec = tree_flatten((tuple(args), dict(kwargs)))
         tensors = [i for i, x in enumerate(flat) if isinstance(x, torch.Tensor)]
 
@@ -136,7 +136,8 @@ class Maker:
         fold(traced.graph)
         partition, steps = self._partition(traced, batch)
         error = None
-        if self.check and any(n.op == "call_function" and hasattr(n.target, "_schema") and is_random(n.target) for n in traced.graph.graph.nodes):
+        called = [n.target for n in traced.graph.graph.nodes if n.op == "call_function" and hasattr(n.target, "_schema")]
+        if self.check and any(map(is_random, called)):
             remarks.append("the results are random: they were not compared with PyTorch's")
         elif self.check:
             error = error_of(steps.run([x.clone() for x in traced.given], batch.size if batch else 0), traced.made)
@@ -176,7 +177,7 @@ class Maker:
         name = node.target._schema.name.split("::")[1]  # type: ignore[union-attr]
         if name in self.eager or text_of(node) in self.eager:
             return "as was asked for"
-        return supports(node)
+        return reads_memory(node) or supports(node)
 
     def _steps(
         self, traced: Trace, partition: Partition, batch: Optional[Batch], done: dict[Part, tuple[Any, Lowered]]
@@ -197,17 +198,23 @@ class Maker:
             self._quantize(steps, [done[part][1] for part in partition.parts if part.compiled], traced, batch)
         return steps
 
+    def _samples(self, traced: Trace, batch: Optional[Batch]) -> list[list[torch.Tensor]]:
+        """The samples' tensors; those of the example, where no sample has the shapes that are compiled."""
+        made = []
+        for sample in self.samples if self.samples is not None else ():
+            args = (sample,) if isinstance(sample, torch.Tensor) else tuple(sample)
+            found = [x for x in tree_flatten(args)[0] if isinstance(x, torch.Tensor)]
+            if batch is not None or all(x.shape == y.shape for x, y in zip(found, traced.given)):
+                made.append(found)
+        return made or [[]]
+
     def _quantize(self, steps: Steps, lowered: Sequence[Lowered], traced: Trace, batch: Optional[Batch]) -> None:
         """Puts programs in int8 in place of those in f32, with the ranges of what samples make of their inputs."""
         own = [s for s in steps.steps if isinstance(s, KilnStep)]
         slots = [dict(zip((p.name for p in s.exe.inputs), s.inputs)) for s in own]
         seen: list[list[dict[str, torch.Tensor]]] = [[] for _ in own]
-        for sample in self.samples if self.samples is not None else [None]:
-            given = list(traced.given)
-            if sample is not None:
-                args = (sample,) if isinstance(sample, torch.Tensor) else tuple(sample)
-                found = [x for x in tree_flatten(args)[0] if isinstance(x, torch.Tensor)]
-                given[: len(found)] = found
+        for found in self._samples(traced, batch):
+            given = [*found, *traced.given[len(found) :]]
             values: list[Any] = [x.clone() for x in given] + [None] * (steps.slots - len(given))
             for slot, tensor in steps.constants.items():
                 values[slot] = tensor
@@ -217,7 +224,12 @@ class Maker:
                     seen[at].append({name: values[i].contiguous() for name, i in slots[at].items()})
                 step.run(values, batch.of(given) if batch else 0)
         for step, made, places, samples in zip(own, lowered, slots, seen):
-            quantized = kiln.quantize(made.program, "int8", samples=samples, target=self.target)
+            try:
+                quantized = kiln.quantize(made.program, "int8", samples=samples, target=self.target)
+            except _kiln.ArgumentError as why:
+                if "0 of 0 values" not in str(why):
+                    raise
+                continue  # a part without products of weights stays as it is
             step.exe = kiln.compile(quantized, self.target, **self.options)
             step.inputs = tuple(places[p.name] for p in step.exe.inputs)
             step.outs = tuple(_places(step.exe, made))

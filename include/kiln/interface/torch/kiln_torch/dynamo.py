@@ -44,7 +44,9 @@ def backend(graph: Any, example_inputs: Sequence[Any], **options: Any) -> Callab
         if torch.is_grad_enabled() and getattr(graph, "training", False):
             wanted = [x for x in (*inputs, *graph.parameters()) if isinstance(x, torch.Tensor) and x.requires_grad]
             if wanted:
-                raise _kiln.ArgumentError("kiln's programs give no gradients: call the module in the mode of evaluation or under torch.no_grad()")
+                raise _kiln.ArgumentError(
+                    "kiln's programs give no gradients: call the module in the mode of evaluation or under torch.no_grad()"
+                )
         bound = {i: x for i, x in enumerate(inputs) if isinstance(x, torch.nn.Parameter)}
         key = tuple((i, id(x)) for i, x in bound.items())
         if key not in compiled:

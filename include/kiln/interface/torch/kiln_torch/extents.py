@@ -9,6 +9,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from .. import _kiln
+from .record import VIEWS
 from .trace import Trace
 
 
@@ -88,7 +89,7 @@ _CUTS = {"split", "unsafe_split", "chunk", "unsafe_chunk", "unbind", "tensor_spl
 
 
 def _check_cut(node: Node) -> None:
-    """Raises NotOneGraph where a node cuts an extent that grows with the batch, so that how many parts it gives may grow, too."""
+    """Raises NotOneGraph where a node cuts an extent that grows with the batch: how many parts it gives may grow, too."""
     name = "" if not hasattr(node.target, "_schema") else node.target._schema.name.split("::")[1]
     if name not in _CUTS:
         return
@@ -163,11 +164,13 @@ def work_of(graph: GraphModule) -> int:
     total = 0
     for node in graph.graph.nodes:
         made = node.meta.get("val")
-        if node.op != "call_function" or not isinstance(made, torch.Tensor):
+        name = str(node.target).split(".")[1:2]
+        if node.op != "call_function" or not isinstance(made, torch.Tensor) or VIEWS.issuperset(name):
             continue
         operands = [(n, n.meta.get("val")) for n in node.all_input_nodes]
-        weights = [x.numel() // x.shape[0] for n, x in operands if n.op == "get_attr" and isinstance(x, torch.Tensor) and x.dim() > 1 and x.numel()]
-        if str(node.target).split(".")[1:2] in (["mm"], ["bmm"], ["addmm"], ["baddbmm"]):
+        weights = [x.numel() // x.shape[0] for n, x in operands
+                   if n.op == "get_attr" and isinstance(x, torch.Tensor) and x.dim() > 1 and x.numel()]  # fmt: skip
+        if name in (["mm"], ["bmm"], ["addmm"], ["baddbmm"]):
             weights.append(operands[-1][1].shape[-2])
         total += made.numel() * max([1, *weights])
     return total

@@ -17,7 +17,7 @@ from .aten import Entry, name_of, table
 from .symbols import dim_of, is_symbolic
 from .tensors import to_kiln
 from .extents import Extent
-from .record import nbytes, VIEWS
+from .record import nbytes
 from .types import Kind, Number, exact_in, HALVES, kiln_dtype, promoted, torch_dtype
 
 
@@ -210,8 +210,6 @@ def supports(node: Node) -> str | None:
     for a, x in zip(node.target._schema.arguments, (*args, *kwargs.values())):  # type: ignore[union-attr]
         if isinstance(x, Extent) and "int" not in str(a.type).lower():
             return "a number that it computes with depends on the batch"
-    if name_of(node.target) in ("aten::as_strided", "aten::as_strided_copy") and _shows_input(node.args[0]):
-        return "it reads the memory of an input, which may have other strides"
     for x in tree_flatten((args, kwargs, result_of(node)))[0]:
         if isinstance(x, torch.Tensor):
             if x.layout != torch.strided:
@@ -223,16 +221,6 @@ def supports(node: Node) -> str | None:
     if entry.makes is not None and any(i >= entry.makes for i in results_read(node)):
         return f"a result beyond the first {entry.makes} is read"
     return entry.check(*args, **kwargs) if entry.check else None
-
-
-def _shows_input(node: Any) -> bool:
-    """Whether a node is an input, or a view of one."""
-    while isinstance(node, Node) and node.op == "call_function" and node.args:
-        name = "getitem" if node.target is operator.getitem else name_of(node.target).split("::")[-1].split(".")[0]
-        if name not in VIEWS:
-            return False
-        node = node.args[0]
-    return isinstance(node, Node) and node.op == "placeholder"
 
 
 def results_read(node: Node) -> set[int]:

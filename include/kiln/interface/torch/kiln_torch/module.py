@@ -68,7 +68,9 @@ def _check_apart(given: Sequence[torch.Tensor], mutated: Sequence[int]) -> None:
     for i in mutated:
         for j, (begin, end) in enumerate(spans):
             if j != i and begin < spans[i][1] and spans[i][0] < end:
-                raise _kiln.ArgumentError(f"an input that the module mutates shares no elements with others: found inputs {i} and {j}")
+                raise _kiln.ArgumentError(
+                    f"an input that the module mutates shares no elements with others: found inputs {i} and {j}"
+                )
 
 
 class Key:
@@ -76,7 +78,8 @@ class Key:
 
     def __init__(self, axes: Mapping[int, int] | None, least: Mapping[Any, float] | None = None) -> None:
         self.axes = axes
-        # by key without the batch, the least batch that its program is for, 1 if none is said: infinite where each shape needs its own
+        # by key without the batch, the least batch that its program is for, 1 if none is said: infinite where each shape has
+        # its own
         self.least = dict(least or {})
 
     def of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, list[torch.Tensor], int]:

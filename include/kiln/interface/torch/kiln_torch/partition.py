@@ -47,6 +47,17 @@ def text_of(node: Node) -> str:
     return str(node.target).removeprefix("aten.").removesuffix(".default")
 
 
+def reads_memory(node: Node) -> str | None:
+    """Why what a node gives depends on the strides of an input; None where it does not."""
+    if text_of(node) not in ("as_strided", "as_strided_copy"):
+        return None
+    shown: Any = node.args[0]
+    while isinstance(shown, Node) and shown.op == "call_function" and text_of(shown).split(".")[0] in VIEWS:
+        shown = shown.args[0]
+    of_input = isinstance(shown, Node) and shown.op == "placeholder"
+    return "it reads the memory of an input, which may have other strides" if of_input else None
+
+
 def fold(graph: GraphModule) -> None:
     """Computes what depends on no input, so that it is a constant."""
     constant = {n for n in graph.graph.nodes if n.op == "get_attr"}

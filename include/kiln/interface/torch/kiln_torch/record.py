@@ -49,8 +49,8 @@ class TraceError(_kiln.ArgumentError):
     """A module whose run is no graph of operators: it reads numbers out of tensors, or makes what is no tensor."""
 
 
-MUTATES = ("a module mutates its inputs, its parameters and buffers, and what it makes: found an operator that mutates another tensor; "
-           "make that a buffer of the module")
+MUTATES = ("a module mutates its inputs, its parameters and buffers, and what it makes: found an operator that mutates another "
+           "tensor; make that a buffer of the module")
 
 
 def wrap(tensor: torch.Tensor) -> torch.Tensor:
