@@ -187,6 +187,8 @@ class StateTest(Case):
         self.assertIsNone(c.report.error)
         self.assertIn("random", str(c.report))
         self.assertFalse(torch.equal(c(x), c(x)))
+        filled = compile(lambda x: x * torch.empty(4).fill_(3) + 1, x)
+        self.assertEqual(filled.report.error, 0)
 
     def test_keys(self):
         f = lambda x, k=0.0, a=None, b=None: x * k if a is None else (a - b) * k  # noqa: E731

@@ -17,7 +17,7 @@ from .extents import NotOneGraph, check_shapes, resized, unify, work_of
 from .lower import Lowered, LoweringError, lower, supports
 from .module import Key, Variant
 from .partition import Part, PartGraph, Partition, fold, reads_memory, split, text_of
-from .record import is_random
+from .record import draws
 from .report import AccuracyError, error_of, report_of
 from .steps import KilnStep, Steps, make_steps
 from .trace import Trace, trace
@@ -137,7 +137,7 @@ class Maker:
         partition, steps = self._partition(traced, batch)
         error = None
         called = [n.target for n in traced.graph.graph.nodes if n.op == "call_function" and hasattr(n.target, "_schema")]
-        if self.check and any(map(is_random, called)):
+        if self.check and any(map(draws, called)):
             remarks.append("the results are random: they were not compared with PyTorch's")
         elif self.check:
             error = error_of(steps.run([x.clone() for x in traced.given], batch.size if batch else 0), traced.made)

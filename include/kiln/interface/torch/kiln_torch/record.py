@@ -288,6 +288,10 @@ def has_any_size(func: Any, args: Any) -> bool:
 
 def is_random(func: Any) -> bool:
     """Whether an operator draws random numbers, or gives memory that nobody has written."""
-    tags = getattr(func, "tags", ())
-    name = func._schema.name.split("::")[1]
-    return torch.Tag.nondeterministic_seeded in tags or name.startswith(("rand", "empty", "new_empty"))
+    return draws(func) or func._schema.name.split("::")[1].startswith(("empty", "new_empty"))
+
+
+def draws(func: Any) -> bool:
+    """Whether an operator draws random numbers."""
+    seeded = torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
+    return seeded or func._schema.name.split("::")[1].startswith("rand")
