@@ -218,8 +218,6 @@ class CompileTest(Case):
             kiln.torch.compile(perceptron(), torch.rand(2, 8), tolerance=0.0, precision="bf16")
         with self.assertRaisesRegex(kiln.ArgumentError, "input 0.*found device meta"):
             kiln.torch.compile(perceptron(), torch.empty(2, 8, device="meta"))
-        with self.assertRaisesRegex(kiln.ArgumentError, "inference"):
-            kiln.torch.compile(perceptron(), torch.rand(2, 8)).train()
         with self.assertRaises(RuntimeError):  # PyTorch's own
             kiln.torch.compile(perceptron(), torch.rand(2, 9))
 

@@ -169,6 +169,9 @@ class DynamoTest(unittest.TestCase):
 
         graph = torch.fx.symbolic_trace(Two())
         x = torch.rand(1, 3, 8, 8)
+        with self.assertRaisesRegex(kiln.ArgumentError, "no gradients"):
+            kiln.torch.backend(graph, [x, 2])(x, 2)
+        graph.eval()
         for backend in (kiln.torch.backend, torch_migraphx.dynamo.migraphx_backend):
             f = backend(graph, [x.to("meta"), 2])
             for n, k in ((1, 2), (3, 2), (3, 5)):
@@ -185,10 +188,25 @@ class DynamoTest(unittest.TestCase):
         graph = torch.fx.symbolic_trace(lambda x, w, b: (nn.functional.linear(x, w, b),))
         f = kiln.torch.backend(graph, [])
         x = torch.rand(2, 3)
+        with self.assertRaisesRegex(kiln.ArgumentError, "no gradients"):
+            f(x, linear.weight, linear.bias)
+        graph.eval()
         for _ in range(2):
             self.assertLess(error_of(f(x, linear.weight, linear.bias)[0], linear(x)), 1e-6)
         other = nn.Linear(3, 4)
         self.assertLess(error_of(f(x, other.weight, other.bias)[0], other(x)), 1e-6)
+
+    def test_options_are_those_of_compile(self):
+        graph = torch.fx.symbolic_trace(network().eval())
+        f = kiln.torch.backend(graph, [], options={"precision": "bfloat16", "dynamic_batch": True})
+        with torch.no_grad():
+            for n in (2, 3, 4):
+                x = torch.rand(n, 3, 8, 8)
+                self.assertTrue(1e-5 < error_of(f(x), graph(x)) < 5e-2)
+        (made,) = f.__closure__[[i for i, n in enumerate(f.__code__.co_freevars) if n == "compiled"][0]].cell_contents.values()
+        self.assertEqual(len(made.reports), 1)
+        with self.assertRaisesRegex(kiln.ArgumentError, "found 'fp12'"):
+            kiln.torch.backend(graph, [], precision="fp12")
 
     def test_registration(self):
         dynamo = fake_dynamo(self)

@@ -11,8 +11,7 @@ try:
 except ImportError as why:
     raise ImportError(f"kiln.torch needs PyTorch (Debian's package python3-torch): {why}") from why
 
-from .. import _kiln
-from .compiling import Maker
+from .compiling import batch_axes, maker_of
 from .dynamo import backend, register
 from .lower import LoweringError
 from .module import CompiledModule
@@ -21,9 +20,6 @@ from .report import AccuracyError, PartReport, Report
 from .script import load_script
 
 __all__ = ["AccuracyError", "CompiledModule", "LoweringError", "PartReport", "Report", "TraceError", "backend", "compile"]
-
-_PRECISIONS = {"fp32": None, "f32": None, "float32": None, "fp16": "fp16", "f16": "fp16", "float16": "fp16", "bf16": "bf16",
-               "bfloat16": "bf16", "int8": "int8"}
 
 
 def compile(
@@ -54,38 +50,21 @@ def compile(
     `tolerance` (1e-4 in fp32, 2e-2 in fp16 and 1e-1 in bf16, relative to the greatest element of a result; in int8 none)
     is an AccuracyError. Every other keyword is an option of kiln.compile(), such as `threads=2`."""
     args = (example_inputs,) if isinstance(example_inputs, torch.Tensor) else tuple(example_inputs)
-    kwargs = dict(example_kwargs or {})
-    if precision is not None and precision.lower() not in _PRECISIONS:
-        raise _kiln.ArgumentError(f"a precision is fp32, fp16, bf16 or int8: found {precision!r}")
-    maker = Maker(
+    kwargs = dict(sorted((example_kwargs or {}).items()))
+    maker = maker_of(
         load_script(module) if isinstance(module, (str, os.PathLike)) else module,
-        precision=None if precision is None else _PRECISIONS[precision.lower()],
+        precision=precision,
         min_size=min_size,
         check=check,
         tolerance=tolerance,
         target=target,
         samples=samples,
-        eager=(eager,) if isinstance(eager, str) else eager,
-        options=options,
+        eager=eager,
+        **options,
     )
-    made = CompiledModule._of(maker, _batch_axes(args, kwargs, dynamic_batch))
+    made = CompiledModule._of(maker, batch_axes(args, kwargs, dynamic_batch))
     made._prepare(args, kwargs)
     return made
-
-
-def _batch_axes(args: Any, kwargs: Any, how: bool | int | Mapping[int, int]) -> dict[int, int] | None:
-    if how is False or how is None:
-        return None
-    tensors = [x for x in torch.utils._pytree.tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
-    if isinstance(how, Mapping):
-        if any(not 0 <= i < len(tensors) or not 0 <= axis < tensors[i].dim() for i, axis in how.items()) or not how:
-            raise _kiln.ArgumentError(f"dynamic_batch names dims of the {len(tensors)} inputs by index: found {dict(how)}")
-        return dict(how)
-    axis = 0 if how is True else how
-    first = next((x.shape[axis] for x in tensors if x.dim() > axis), None)
-    if first is None:
-        raise _kiln.ArgumentError(f"dynamic_batch is of inputs with a dim {axis}: found none")
-    return {i: axis for i, x in enumerate(tensors) if x.dim() > axis and x.shape[axis] == first}
 
 
 register("kiln", backend)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from .. import _kiln
-from .compiling import Maker
+from .compiling import batch_axes, maker_of
 from .module import CompiledModule
 
 
@@ -35,23 +35,25 @@ def backend(graph: Any, example_inputs: Sequence[Any], **options: Any) -> Callab
     since the examples may have no data. Options are those of kiln.torch.compile() but its examples."""
     how = dict(options.pop("options", None) or {})
     how.update(options)
-    precision = how.pop("precision", None)
-    named = {"fp16": "fp16", "bf16": "bf16", "int8": "int8", None: None, "fp32": None}
-    if precision not in named:
-        raise _kiln.ArgumentError(f"a precision is fp32, fp16, bf16 or int8: found {precision!r}")
-    settings: dict[str, Any] = {"min_size": 3, "check": True, "tolerance": None, "target": "cpu", "samples": None, "eager": ()}
-    settings.update((k, how.pop(k)) for k in list(how) if k in settings)
+    dynamic_batch = how.pop("dynamic_batch", False)
+    maker_of(graph, **how)  # wrong options are told at once
     compiled: dict[tuple[tuple[int, int], ...], CompiledModule] = {}
     parameters: list[Any] = []  # an id is unique as long as its tensor lives
 
     def run(*inputs: Any) -> Any:
+        if torch.is_grad_enabled() and getattr(graph, "training", False):
+            wanted = [x for x in (*inputs, *graph.parameters()) if isinstance(x, torch.Tensor) and x.requires_grad]
+            if wanted:
+                raise _kiln.ArgumentError(
+                    "kiln's programs give no gradients: call the module in the mode of evaluation or under torch.no_grad()"
+                )
         bound = {i: x for i, x in enumerate(inputs) if isinstance(x, torch.nn.Parameter)}
         key = tuple((i, id(x)) for i, x in bound.items())
         if key not in compiled:
             parameters.append(bound)
             module = _Bound(graph, bound) if bound else graph
-            maker = Maker(module, precision=named[precision], options=how, **settings)
-            compiled[key] = CompiledModule._of(maker, None)
+            free = [x for i, x in enumerate(inputs) if i not in bound]
+            compiled[key] = CompiledModule._of(maker_of(module, **how), batch_axes(free, {}, dynamic_batch))
         return compiled[key](*[x for i, x in enumerate(inputs) if i not in bound])
 
     return run

@@ -9,6 +9,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from .. import _kiln
+from .record import VIEWS
 from .trace import Trace
 
 
@@ -84,6 +85,26 @@ def _extents_of(nodes: Sequence[Node], sizes: Sequence[int]) -> Any:
     return tuple(_number(part, sizes, f"an extent of {nodes[0].name}") for part in zip(*(x.shape for x in values)))
 
 
+_CUTS = {"split", "unsafe_split", "chunk", "unsafe_chunk", "unbind", "tensor_split", "hsplit", "vsplit", "dsplit"}
+
+
+def _check_cut(node: Node) -> None:
+    """Raises NotOneGraph where a node cuts an extent that grows with the batch: how many parts it gives may grow, too."""
+    name = "" if not hasattr(node.target, "_schema") else node.target._schema.name.split("::")[1]
+    if name not in _CUTS:
+        return
+    given = {a.name: node.args[i] if i < len(node.args) else node.kwargs.get(a.name, a.default_value)
+             for i, a in enumerate(node.target._schema.arguments)}  # type: ignore[union-attr]
+    extents = node.args[0].meta["extents"]  # type: ignore[union-attr]
+    extent = extents[given.get("dim", {"vsplit": 0, "dsplit": 2}.get(name, 1))]
+    if not isinstance(extent, Extent):
+        return
+    size: Any = given.get("split_size")
+    if isinstance(size, Extent) and any(extent == (k * size.slope, k * size.offset) for k in range(1, extent.slope + 1)):
+        return
+    raise NotOneGraph(f"{node.name} cuts what grows with the batch")
+
+
 def unify(traces: Sequence[Trace], sizes: Sequence[int]) -> Trace:
     """The graph of runs with batches of these sizes, its numbers Extents where they differ; raises NotOneGraph."""
     first = traces[0]
@@ -112,6 +133,7 @@ def unify(traces: Sequence[Trace], sizes: Sequence[int]) -> Trace:
             args = _unify([n.args for n in nodes], sizes, twin, f"an argument of {node.name}")
             kwargs = _unify([n.kwargs for n in nodes], sizes, twin, f"an argument of {node.name}")
             node.args, node.kwargs = args, kwargs
+            _check_cut(node)
     return first
 
 
@@ -135,3 +157,20 @@ def dims_of(node: Node, n: Any) -> Any:
 def resized(x: torch.Tensor, axis: int, size: int) -> torch.Tensor:
     """A tensor with as many rows along an axis: its own, again and again."""
     return x.index_select(axis, torch.arange(size) % x.shape[axis])
+
+
+def work_of(graph: GraphModule) -> int:
+    """About how many multiplications a run takes; an element that is only written counts as 16."""
+    total = 0
+    for node in graph.graph.nodes:
+        made = node.meta.get("val")
+        name = str(node.target).split(".")[1:2]
+        if node.op != "call_function" or not isinstance(made, torch.Tensor) or VIEWS.issuperset(name):
+            continue
+        operands = [(n, n.meta.get("val")) for n in node.all_input_nodes]
+        weights = [x.numel() // x.shape[0] for n, x in operands
+                   if n.op == "get_attr" and isinstance(x, torch.Tensor) and x.dim() > 1 and x.numel()]  # fmt: skip
+        if name in (["mm"], ["bmm"], ["addmm"], ["baddbmm"]):
+            weights.append(operands[-1][1].shape[-2])
+        total += made.numel() * max([16, *weights])
+    return total

@@ -16,6 +16,7 @@ from .. import _kiln
 from .aten import Entry, name_of, table
 from .symbols import dim_of, is_symbolic
 from .tensors import to_kiln
+from .extents import Extent
 from .record import nbytes
 from .types import Kind, Number, exact_in, HALVES, kiln_dtype, promoted, torch_dtype
 
@@ -206,6 +207,9 @@ def supports(node: Node) -> str | None:
     if entry is None:
         return "kiln has no lowering of the operator"
     args, kwargs = arguments_of(node, *map_arg((node.args, node.kwargs), result_of))
+    for a, x in zip(node.target._schema.arguments, (*args, *kwargs.values())):  # type: ignore[union-attr]
+        if isinstance(x, Extent) and "int" not in str(a.type).lower():
+            return "a number that it computes with depends on the batch"
     for x in tree_flatten((args, kwargs, result_of(node)))[0]:
         if isinstance(x, torch.Tensor):
             if x.layout != torch.strided:
@@ -306,3 +310,6 @@ def _call(c: Lowering, held: Mapping[Node, Any]) -> Any:
         raise
     except _kiln.Error as fault:
         raise LoweringError(node, str(fault)) from fault
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RuntimeError) as fault:
+        # a symbol where the lowering, or PyTorch, wants a number
+        raise LoweringError(node, f"{type(fault).__name__}: {fault}") from fault

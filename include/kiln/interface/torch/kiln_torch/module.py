@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
@@ -12,6 +15,11 @@ from .. import _kiln
 from .report import Report
 from .steps import Steps
 from .trace import Result, check_tensor
+
+
+MOST = 64  # kinds of inputs that a module keeps programs for
+_uses = itertools.count()
+_making = threading.RLock()  # a run is recorded, and what it gives is compiled, by one thread at a time
 
 
 class Variant:
@@ -30,10 +38,13 @@ class Variant:
         self.results, self.mutated, self.state = tuple(results), tuple(mutated), tuple(state)
         tensors = [r.index for r in self.results if isinstance(r, Result)]
         self.count = len(tensors)
+        self.used = 0  # when it was called last
         self.single = len(self.results) == 1 and self.count == 1 and outputs.num_leaves == 1 and not outputs.children_specs
 
     def run(self, given: Sequence[torch.Tensor], n: int) -> Any:
         """The module's outputs; what it mutates among the inputs and the state is written there."""
+        if self.mutated:
+            _check_apart(given, self.mutated)
         with torch.no_grad():
             values = self.steps.run(given, n)
             for i, new in zip(self.mutated, values[self.count :]):
@@ -48,14 +59,31 @@ class Variant:
         return self  # nothing in it changes
 
 
+def _check_apart(given: Sequence[torch.Tensor], mutated: Sequence[int]) -> None:
+    """Raises an error where a tensor that is written into has elements of another one: a trace has them apart."""
+    spans = []
+    for x in given:
+        last = sum((n - 1) * step for n, step in zip(x.shape, x.stride()))
+        spans.append((x.data_ptr(), x.data_ptr() + (last + 1) * x.element_size() if x.numel() else x.data_ptr()))
+    for i in mutated:
+        for j, (begin, end) in enumerate(spans):
+            if j != i and begin < spans[i][1] and spans[i][0] < end:
+                raise _kiln.ArgumentError(
+                    f"an input that the module mutates shares no elements with others: found inputs {i} and {j}"
+                )
+
+
 class Key:
     """What tells inputs apart that need a Variant each, and the batch in them."""
 
-    def __init__(self, axes: Mapping[int, int] | None) -> None:
+    def __init__(self, axes: Mapping[int, int] | None, least: Mapping[Any, float] | None = None) -> None:
         self.axes = axes
+        # by key without the batch, the least batch that its program is for, 1 if none is said: infinite where each shape has
+        # its own
+        self.least = dict(least or {})
 
     def of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, list[torch.Tensor], int]:
-        """The key of a call, its tensors, and its batch."""
+        """The key of a call, its tensors, and its batch, 0 where the key is of that batch alone."""
         if not kwargs and all(isinstance(x, torch.Tensor) for x in args):
             flat: list[Any] = list(args)
             spec: Any = len(args)
@@ -64,20 +92,23 @@ class Key:
             spec = repr(structure)
         tensors = [x for x in flat if isinstance(x, torch.Tensor)]
         parts: list[Any] = [spec]
-        batch = 0
+        whole: list[Any] = [spec]
+        batch: int | None = None
         index = 0
         for x in flat:
             if not isinstance(x, torch.Tensor):
                 parts.append((type(x), _hashable(x)))
+                whole.append(parts[-1])
                 continue
             if x.device.type != "cpu" or x.layout is not torch.strided:
                 check_tensor(x, f"input {index}")
             shape: Any = x.shape
+            whole.append((shape, x.dtype))
             if self.axes is not None and index in self.axes:
                 axis = self.axes[index]
                 if axis >= len(shape):
                     raise _kiln.ArgumentError(f"input {index} has the batch as dim {axis}: found shape {list(shape)}")
-                if batch and shape[axis] != batch:
+                if batch is not None and shape[axis] != batch:
                     raise _kiln.ArgumentError(
                         f"all inputs have one batch: found {shape[axis]} in input {index}, and {batch} before it"
                     )
@@ -85,7 +116,10 @@ class Key:
                 shape = (*shape[:axis], None, *shape[axis + 1 :])
             parts.append((shape, x.dtype))
             index += 1
-        return tuple(parts), tensors, batch
+        key = tuple(parts)
+        if batch is None or batch < self.least.get(key, 1):
+            return tuple(whole), tensors, 0
+        return key, tensors, batch
 
 
 def _hashable(x: Any) -> Any:
@@ -95,7 +129,7 @@ def _hashable(x: Any) -> Any:
         raise _kiln.ArgumentError(
             f"inputs are tensors, and lists, tuples and dicts of them, or values that can be compared: found {type(x).__name__}"
         ) from None
-    return x
+    return x.hex() if isinstance(x, float) else x  # NaN is itself, and -0.0 is not 0.0
 
 
 class CompiledModule(torch.nn.Module):
@@ -118,11 +152,13 @@ class CompiledModule(torch.nn.Module):
         return made
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        kwargs = dict(sorted(kwargs.items()))
         key, tensors, n = self._key.of(args, kwargs)
         variant = self._variants.get(key)
         if variant is None:
             variant = self._prepare(args, kwargs)
             key, tensors, n = self._key.of(args, kwargs)
+        variant.used = next(_uses)
         if variant.state:
             tensors += [self._buffers[name] for name in variant.state]  # type: ignore[misc]
         return variant.run(tensors, n)
@@ -135,17 +171,25 @@ class CompiledModule(torch.nn.Module):
                 "a module that was loaded runs what it was compiled for: call it with other shapes before it is saved, or "
                 f"compile with dynamic_batch=True; found {found}"
             )
-        variant, state = self._maker.make(self, args, kwargs)
-        for name, tensor in state.items():
-            if name not in self._buffers:
-                self.register_buffer(name, tensor.detach().clone())
-        key, _, _ = self._key.of(args, kwargs)
-        return self._variants.setdefault(key, variant)
+        with _making:
+            key, _, _ = self._key.of(args, kwargs)
+            if key in self._variants:  # another thread was first
+                return self._variants[key]
+            variant, state = self._maker.make(self._key, args, kwargs)
+            for name, tensor in state.items():
+                if name not in self._buffers:
+                    self.register_buffer(name, tensor.detach().clone())
+            if len(self._variants) >= MOST:  # the first one is what the report is of
+                del self._variants[min(list(self._variants)[1:], key=lambda k: self._variants[k].used)]
+            variant.used = next(_uses)
+            key, _, _ = self._key.of(args, kwargs)
+            self._variants[key] = variant
+            return variant  # type: ignore[no-any-return]
 
     def train(self, mode: bool = True) -> CompiledModule:
-        """Programs are for inference: the mode of training is refused."""
+        """Programs are for inference: the mode stays that of evaluation, with a warning where it is to be another."""
         if mode:
-            raise _kiln.ArgumentError("a compiled module is for inference: train the module that it was made of")
+            warnings.warn("a compiled module is for inference: train the module that it was made of", stacklevel=2)
         return super().train(False)  # type: ignore[return-value]
 
     @property
@@ -164,15 +208,16 @@ class CompiledModule(torch.nn.Module):
         return "" if not self._variants else f"programs={self.report.programs}, compiled for {len(self._variants)} kinds of inputs"
 
     def get_extra_state(self) -> Any:
-        return {"variants": dict(self._variants), "axes": self._key.axes}
+        return {"variants": dict(self._variants), "axes": self._key.axes, "least": dict(self._key.least)}
 
     def set_extra_state(self, state: Any) -> None:
         self._variants = dict(state["variants"])
-        self._key = Key(state["axes"])
+        self._key = Key(state["axes"], state["least"])
         self._maker = None
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
-        for variant in state_dict[f"{prefix}_extra_state"]["variants"].values():
+        held = state_dict.get(f"{prefix}_extra_state", {"variants": {}})  # a missing key is told by PyTorch
+        for variant in held["variants"].values():
             for name in variant.state:
                 if name not in self._buffers and prefix + name in state_dict:
                     self.register_buffer(name, torch.empty_like(state_dict[prefix + name]))
@@ -183,6 +228,7 @@ class CompiledModule(torch.nn.Module):
 
     def __deepcopy__(self, memo: Any) -> CompiledModule:
         made = type(self)._of(self._maker, self._key.axes)
+        made._key = Key(self._key.axes, self._key.least)
         made._variants = dict(self._variants)
         for name, tensor in self._buffers.items():
             made.register_buffer(name, None if tensor is None else tensor.clone())

@@ -47,6 +47,17 @@ def text_of(node: Node) -> str:
     return str(node.target).removeprefix("aten.").removesuffix(".default")
 
 
+def reads_memory(node: Node) -> str | None:
+    """Why what a node gives depends on the strides of an input; None where it does not."""
+    if text_of(node) not in ("as_strided", "as_strided_copy"):
+        return None
+    shown: Any = node.args[0]
+    while isinstance(shown, Node) and shown.op == "call_function" and text_of(shown).split(".")[0] in VIEWS:
+        shown = shown.args[0]
+    of_input = isinstance(shown, Node) and shown.op == "placeholder"
+    return "it reads the memory of an input, which may have other strides" if of_input else None
+
+
 def fold(graph: GraphModule) -> None:
     """Computes what depends on no input, so that it is a constant."""
     constant = {n for n in graph.graph.nodes if n.op == "get_attr"}
@@ -62,6 +73,8 @@ def fold(graph: GraphModule) -> None:
         made = node.meta.get("val")
         sizes = [nbytes(x) for x in (made if isinstance(made, (tuple, list)) else [made]) if isinstance(x, torch.Tensor)]
         name = node.target._schema.name.split("::")[1]  # type: ignore[union-attr]
+        if node.target._schema.is_mutable:  # type: ignore[union-attr]
+            return False
         return not found and not is_random(node.target) and not name.startswith(_KEPT) and sum(sizes) <= _MOST_FOLDED
 
     with torch.no_grad():
@@ -70,7 +83,7 @@ def fold(graph: GraphModule) -> None:
                 args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)  # type: ignore[misc]
                 values[node] = node.target(*args, **kwargs)  # type: ignore[operator]
     # weights that are only seen in another shape or order stay where they are: kiln reads them so
-    seen = set(constant)
+    seen = {n for n in constant if not n.meta.get("fresh")}
     for node in values:
         if node.op == "call_function" and node.all_input_nodes and all(n in seen for n in node.all_input_nodes):
             name = "getitem" if node.target is operator.getitem else node.target._schema.name.split("::")[1]  # type: ignore[union-attr]
@@ -83,7 +96,7 @@ def fold(graph: GraphModule) -> None:
         graph.register_buffer(name, value)
         with graph.graph.inserting_before(node):
             made = graph.graph.create_node("get_attr", name)
-        made.meta = dict(node.meta)
+        made.meta = {**node.meta, "fresh": True}
         node.replace_all_uses_with(made)
     graph.graph.eliminate_dead_code()
 
@@ -162,7 +175,7 @@ class PartGraph:
             args, kwargs = map_arg((node.args, node.kwargs), twin)  # type: ignore[misc]
             args, kwargs = map_numbers((args, kwargs), lambda e: e.over(n))
             twins[node] = self.graph.create_node("call_function", node.target, args, kwargs, node.name)
-            twins[node].meta = dict(node.meta)
+            twins[node].meta = {**node.meta, "whole": node}
         self.graph.output(tuple(twins[n] for n in part.outputs))
 
     def __getattr__(self, name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -26,6 +26,7 @@ _WHOLE = {
     "rnn_tanh": "rnn_tanh.input",
     "rnn_relu": "rnn_relu.input",
     "einsum": "einsum.default",
+    "repeat_interleave": "repeat_interleave.self_int",
 }
 _READS_A_NUMBER = {"_local_scalar_dense", "is_nonzero", "equal"}
 
@@ -46,6 +47,10 @@ VIEWS = {"getitem", "view", "t", "transpose", "permute", "unsqueeze", "squeeze",
 
 class TraceError(_kiln.ArgumentError):
     """A module whose run is no graph of operators: it reads numbers out of tensors, or makes what is no tensor."""
+
+
+MUTATES = ("a module mutates its inputs, its parameters and buffers, and what it makes: found an operator that mutates another "
+           "tensor; make that a buffer of the module")
 
 
 def wrap(tensor: torch.Tensor) -> torch.Tensor:
@@ -77,6 +82,8 @@ class Recorder(TorchDispatchMode):
         self.reads: list[str] = []
         self.silent = False
         self.of_any_size: list[Node] = []
+        self.held: set[int] = set()  # where constants are that the run has not made
+        self.fresh: set[int] = set()  # of tensors that are made of numbers in the run, by id
         self.constant: set[Node] = set()  # what depends on no input
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -84,14 +91,29 @@ class Recorder(TorchDispatchMode):
         if func in decompositions and not self.silent:
             with _Again(self):
                 return decompositions[func](*args, **kwargs)
+        if not self.silent and func._schema.is_mutable:
+            self._check_mutation(func, args, kwargs)
         made = products.run(func, args, kwargs)
         if not self.silent:
             self.record(func, args, kwargs, made)
         return made
 
+    def _check_mutation(self, func: Any, args: Any, kwargs: Any) -> None:
+        """Raises an error where an operator would write into a tensor that is none of this run's."""
+        for i, a in enumerate(func._schema.arguments):
+            value = args[i] if i < len(args) else kwargs.get(a.name)
+            if a.alias_info is None or not a.alias_info.is_write:
+                continue
+            for x in value if isinstance(value, (list, tuple)) else (value,):
+                if isinstance(x, torch.Tensor) and (id(x) not in self.nodes or x.storage().data_ptr() in self.held):
+                    raise TraceError(f"{MUTATES} ({func._schema.name})")
+
     def record(self, func: Any, args: Any, kwargs: Any, made: Any) -> None:
         name = func._schema.name.split("::")[1]
         if name in ("lift_fresh", "detach", "alias") and made is args[0]:
+            if name == "lift_fresh" and id(made) not in self.nodes:
+                self.fresh.add(id(made))
+                self.alive.append(made)
             return
         tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
         varies = is_random(func) or any(id(t) in self.nodes and self.nodes[id(t)] not in self.constant for t in tensors)
@@ -146,6 +168,9 @@ class Recorder(TorchDispatchMode):
             self.root.register_buffer(name, x.detach() if not x.is_inference() else x)
             node = self.graph.create_node("get_attr", name)
             node.meta["val"] = shape_only(x)
+            node.meta["fresh"] = id(x) in self.fresh
+            if not node.meta["fresh"]:
+                self.held.add(x.storage().data_ptr())
             self.constant.add(node)
             self.know(x, node)
         return self.nodes[id(x)]
@@ -182,6 +207,8 @@ class Whole(TorchFunctionMode):
         overload = _WHOLE.get(name)
         if overload == "einsum.default" and len(args) > 1 and not isinstance(args[1], (list, tuple)):
             args = (args[0], list(args[1:]))
+        if overload == "repeat_interleave.self_int" and kwargs:
+            args, kwargs = _in_order(args, kwargs, ("input", "repeats", "dim"))
         if overload is None or kwargs or not _is_whole(overload, args):
             return func(*args, **(kwargs or {}))
         name, _, of = overload.partition(".")
@@ -205,10 +232,21 @@ class Whole(TorchFunctionMode):
                 self.recorder.silent = False
 
 
+def _in_order(args: Any, kwargs: Any, names: Sequence[str]) -> tuple[Any, Any]:
+    """Arguments with those by keyword at their places, as long as none between is missing; and the others by keyword."""
+    args, kwargs = list(args), dict(kwargs)
+    kwargs.pop("output_size", None)  # says what is known
+    while len(args) < len(names) and names[len(args)] in kwargs:
+        args.append(kwargs.pop(names[len(args)]))
+    return tuple(args), kwargs
+
+
 def _is_whole(overload: str, args: Any) -> bool:
     if overload == "einsum.default":
         plain = len(args) == 2 and isinstance(args[0], str) and isinstance(args[1], (list, tuple))
         return plain and einsum_refusal(*args) is None
+    if overload == "repeat_interleave.self_int":
+        return len(args) > 1 and isinstance(args[0], torch.Tensor) and type(args[1]) is int
     # the other overload of recurrent layers, of packed sequences, has a tensor of sizes second
     return not isinstance(args[3], (list, tuple))
 
@@ -250,6 +288,10 @@ def has_any_size(func: Any, args: Any) -> bool:
 
 def is_random(func: Any) -> bool:
     """Whether an operator draws random numbers, or gives memory that nobody has written."""
-    tags = getattr(func, "tags", ())
-    name = func._schema.name.split("::")[1]
-    return torch.Tag.nondeterministic_seeded in tags or name.startswith(("rand", "empty", "new_empty"))
+    return draws(func) or func._schema.name.split("::")[1].startswith(("empty", "new_empty"))
+
+
+def draws(func: Any) -> bool:
+    """Whether an operator draws random numbers."""
+    seeded = torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
+    return seeded or func._schema.name.split("::")[1].startswith("rand")

@@ -106,6 +106,7 @@ class Steps:
 
     def __init__(self, slots: int, constants: Mapping[int, torch.Tensor], outputs: Sequence[int]) -> None:
         self.slots, self.constants, self.outputs = slots, dict(constants), tuple(outputs)
+        self.fresh: frozenset[int] = frozenset()  # slots of constants that the graph makes: each run gives copies
         self.steps: list[Step] = []
         self.drops: list[tuple[int, ...]] = []  # slots that nobody reads after a step
 
@@ -121,6 +122,8 @@ class Steps:
                 after()
             for i in drops:
                 values[i] = None
+        for i in self.fresh:
+            values[i] = values[i].clone()
         return [values[i] for i in self.outputs]
 
 
@@ -177,6 +180,7 @@ def make_steps(
     (results,) = next(n for n in graph.graph.nodes if n.op == "output").args
     out = Steps(0, {}, [refer(x).index for x in results])  # type: ignore[union-attr]
     out.slots, out.constants, out.steps = len(slot), constants, steps
+    out.fresh = frozenset(place(x) for x in results if x.op == "get_attr" and x.meta.get("fresh"))  # type: ignore[union-attr]
     last: dict[int, int] = {}
     for i, step in enumerate(steps):
         last.update((s, i) for s in _slots_read(step))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -13,7 +12,8 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from .. import _kiln
 from .quantized import callable_of, put_forms
-from .record import Recorder, TraceError, Whole, unwrap, wrap
+from .record import MUTATES, Recorder, TraceError, Whole, unwrap, wrap
+from .twin import Twin, state_of
 
 
 class Trace(NamedTuple):
@@ -38,75 +38,8 @@ class Result(NamedTuple):
     index: int  # type: ignore[assignment]
 
 
-def state_of(module: Any) -> dict[str, torch.Tensor]:
-    """Parameters and buffers by name, each once."""
-    out: dict[str, torch.Tensor] = {}
-    for named in (module.named_parameters(), module.named_buffers()):
-        out.update(named)
-    return out
-
-
-@contextlib.contextmanager
-def as_it_was(module: Any, training: bool | None = False) -> Iterator[None]:
-    """Puts the module back as it was: its mode, and all attributes. Within, it is in the mode `training`, unless None."""
-    if isinstance(module, torch.jit.ScriptModule):
-        modes = [(m, m.training) for m in module.modules() if hasattr(m, "training")]  # a frozen one has no mode
-        held = [(m, name, tensor) for m in module.modules() for name, tensor in _own_state(m)]
-        try:
-            for m, _ in modes if training is not None else ():
-                m.training = training
-            yield
-        finally:
-            for m, was in modes:
-                m.training = was
-            for m, name, tensor in held:
-                m._c.setattr(name, tensor)
-        return
-    kept = [(m, dict(m.__dict__), {k: dict(v) for k, v in m.__dict__.items() if k in _TABLES}) for m in _modules(module)]
-    try:
-        for m, _, _ in kept if training is not None else ():
-            m.training = training
-        yield
-    finally:
-        for m, attributes, tables in kept:
-            m.__dict__.clear()
-            m.__dict__.update(attributes)
-            for k, table in tables.items():
-                m.__dict__[k].clear()
-                m.__dict__[k].update(table)
-
-
-_TABLES = ("_parameters", "_buffers", "_modules")
-
-
-def _modules(module: Any) -> list[Any]:
-    return list(module.modules()) if isinstance(module, torch.nn.Module) else []
-
-
-def _own_state(module: Any) -> list[tuple[str, torch.Tensor]]:
-    tables = (module._parameters, module._buffers)
-    return [(name, tensor) for table in tables for name, tensor in table.items() if tensor is not None]
-
-
-def _put_state(module: Any, to: Mapping[int, torch.Tensor]) -> None:
-    if isinstance(module, torch.jit.ScriptModule):
-        for m in module.modules():
-            for name, tensor in _own_state(m):
-                m._c.setattr(name, to[id(tensor)])
-        return
-    for m in _modules(module):
-        for table in (m._parameters, m._buffers):
-            for name, tensor in table.items():
-                if tensor is not None and id(tensor) in to:
-                    table[name] = to[id(tensor)]
-        # weights that a module keeps beside its parameters, as nn.RNN does
-        for name, held in list(m.__dict__.items()):
-            if isinstance(held, list) and any(id(x) in to for x in held):
-                m.__dict__[name] = [to.get(id(x), x) for x in held]
-
-
 def trace(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Trace:
-    """Records a run of a module, or of a function, in the mode that it is in."""
+    """Records a run of a module in the mode of evaluation, or of a function. The module stays as it is."""
     made = _trace(module, args, kwargs, ())
     # what is computed of state that the run mutates is no constant
     return _trace(module, args, kwargs, made.state) if made.state else made
@@ -114,7 +47,8 @@ def trace(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Trace:
 
 def _trace(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mutated: Sequence[str]) -> Trace:
     flat, spec = tree_flatten((tuple(args), dict(kwargs)))
-    state = state_of(module) if isinstance(module, torch.nn.Module) else {}
+    twin = Twin(module)
+    state = state_of(twin.root)
     recorder = Recorder({id(t): name for name, t in state.items()})
     given: list[torch.Tensor] = []
     for x in flat:
@@ -132,18 +66,24 @@ def _trace(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mutated:
 
     tensors = iter(wrapped)
     call = tree_unflatten([next(tensors) if isinstance(x, torch.Tensor) else x for x in flat], spec)
-    with as_it_was(module, None), torch.no_grad():
-        put_forms(module)
-        _put_state(module, {id(t): replaced[name] for name, t in state.items()})
+    with torch.no_grad():
+        put_forms(twin.root)
+        twin.put({id(t): replaced[name] for name, t in state.items()})
         torch._enable_functionalization(reapply_views=True)
         try:
             with Whole(recorder), recorder:
-                outputs, out_spec = tree_flatten(callable_of(module)(*call[0], **call[1]))
+                outputs, out_spec = tree_flatten(callable_of(twin.call)(*call[0], **call[1]))
                 outputs = [unwrap(x) if isinstance(x, torch.Tensor) else x for x in outputs]
                 new = [unwrap(x) for x in wrapped]
-                new_state = {name: unwrap(t) for name, t in replaced.items()}
+                held = twin.state()
+                new_state = {name: unwrap(held.get(name, t)) for name, t in replaced.items()}
+        except RuntimeError as why:
+            if "mutating a non-functional tensor" in str(why):
+                raise TraceError(MUTATES) from why
+            raise
         finally:
             torch._disable_functionalization()
+    _check_state(recorder, twin, plain, new_state)
     if recorder.reads:
         raise TraceError(
             f"a module's run is the same for all values of its inputs: found {recorder.reads[0]}, which reads a number out "
@@ -175,6 +115,18 @@ def _trace(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mutated:
         (*given, *(plain[name] for name in names)),
         values,
     )
+
+
+def _check_state(recorder: Recorder, twin: Twin, was: Mapping[str, torch.Tensor], now: Mapping[str, torch.Tensor]) -> None:
+    for name, t in now.items():
+        if (t.shape, t.dtype) != (was[name].shape, was[name].dtype):
+            raise TraceError(
+                f"a buffer keeps its shape and dtype: found {name} of {list(was[name].shape)} {was[name].dtype} replaced by "
+                f"{list(t.shape)} {t.dtype}"
+            )
+    for name, tensor in twin.rebound():
+        if id(tensor) in recorder.nodes:
+            raise TraceError(f"a tensor that a run reads and replaces is a buffer of its module: found the attribute {name}")
 
 
 def check_tensor(x: torch.Tensor, what: str) -> None:

@@ -126,6 +126,8 @@ def _by_one_number(c: Any, x: Any, other: Any, op: Any, kind: Kind = Kind.DEFAUL
     matrices and its scale stay side by side."""
     alone = isinstance(x, _kiln.Value) and not (isinstance(other, _kiln.Value) and other.shape)
     before = c.before_reshape(x) if alone and x.shape else x
+    if before is not x and promoted(before, other, kind=kind) != promoted(x, other, kind=kind):
+        before = x  # a reshape gave a scalar dims, or took them
     dtype, (a, b) = c.wide(before, other, kind=kind)
     made = c.convert(op(a, b), dtype)
     return made if before is x else c.reshaped(made, x.shape)
@@ -240,13 +242,22 @@ def erfc(c: Any, x: Any) -> Any:
 @lowers("atan2")
 def atan2(c: Any, y: Any, x: Any) -> Any:
     y, x = c.promote(y, x, kind=TO_FLOAT)
+    dtype = x.dtype
+    y, x = (c.convert(v, "f32" if dtype in HALVES else dtype) for v in (y, x))
+    zero, infinite = c.constant(0, x.dtype), c.constant(math.inf, x.dtype)
+    high, wide = ops.abs(y), ops.abs(x)
+    made = ops.atan(ops.div(high, wide))  # in the first quadrant, with what the quotient can't say:
+    made = ops.where(ops.logical_and(high.equal(zero), wide.equal(zero)), zero, made)
+    both = ops.logical_and(high.equal(infinite), wide.equal(infinite))
+    made = ops.where(both, c.constant(math.pi / 4, x.dtype), made)
+    made = ops.where(_has_sign(c, x), ops.sub(c.constant(math.pi, x.dtype), made), made)
+    return c.convert(ops.where(_has_sign(c, y), ops.neg(made), made), dtype)
+
+
+def _has_sign(c: Any, x: Any) -> Any:
+    """Whether a number is below zero, or -0.0."""
     zero = c.constant(0, x.dtype)
-    low = ops.less(y, zero)
-    base = ops.atan(ops.div(y, x))
-    turn = ops.where(low, c.constant(-math.pi, x.dtype), c.constant(math.pi, x.dtype))
-    made = ops.where(ops.less(x, zero), ops.add(base, turn), base)
-    level = ops.logical_and(x.equal(zero), y.equal(zero))
-    return ops.where(level, zero, made)
+    return ops.logical_or(ops.less(x, zero), ops.logical_and(x.equal(zero), ops.less(ops.recip(x), zero)))
 
 
 @lowers("addcmul")

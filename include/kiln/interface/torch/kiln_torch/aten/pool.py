@@ -155,8 +155,13 @@ def constant_pad(c: Any, x: Any, pad: Any, value: Any = 0) -> Any:
     return ops.pad(x, c.constant(value, x.dtype), pads=pads)
 
 
+def _cuts(x: Any, pads: Any, *how: Any) -> str | None:
+    """Pads below zero cut before the rest is reflected or repeated."""
+    return "a pad is below zero" if any(isinstance(n, int) and n < 0 for n in pads) else None
+
+
 def _pads_as(mode: Any, *names: str) -> None:
-    @lowers(*names)
+    @lowers(*names, check=_cuts)
     def lower(c: Any, x: Any, pad: Any) -> Any:
         return ops.pad(x, mode=mode, pads=_begins_and_ends(len(x.shape), c.shape(pad)))
 
@@ -166,7 +171,7 @@ _pads_as("edge", "replication_pad1d", "replication_pad2d", "replication_pad3d")
 _pads_as("wrap", "_pad_circular")
 
 
-@lowers("pad")
+@lowers("pad", check=lambda x, pads, mode="constant", value=None: None if mode == "constant" else _cuts(x, pads))
 def pad(c: Any, x: Any, pads: Any, mode: str = "constant", value: Any = None) -> Any:
     if mode == "constant":
         return constant_pad(c, x, pads, value or 0)

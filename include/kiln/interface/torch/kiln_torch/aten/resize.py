@@ -36,6 +36,7 @@ def _source(extent: int, wanted: int, factor: Any, corners: bool, dtype: torch.d
 
 
 def _linear(extent: int, wanted: int, factor: Any, corners: bool, dtype: torch.dtype) -> Taps:
+    factor = None if wanted == extent else factor  # PyTorch's linear ones copy then
     at = _source(extent, wanted, factor, corners, dtype).clamp(min=0)
     first = at.floor().long().clamp(max=extent - 1)
     second = (first + 1).clamp(max=extent - 1)
