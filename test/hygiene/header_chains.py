@@ -12,13 +12,23 @@ INCLUDE = re.compile(r'\s*#\s*include\s*[<"](kiln/[^>"]+)[>"]')
 
 
 @functools.cache
-def below(header):
-    """All headers of kiln that this one includes, directly or not."""
+def direct(header):
+    """The headers of kiln that this one names."""
     if not os.path.exists(header):
         return frozenset()
     with open(header, encoding="utf-8") as f:
-        direct = {m[1] for line in f if (m := INCLUDE.match(line))}
-    return frozenset(direct.union(*map(below, direct)))
+        return frozenset(m[1] for line in f if (m := INCLUDE.match(line)))
+
+
+@functools.cache
+def below(header):
+    """All headers of kiln that this one includes, directly or not; of two that include each other, both."""
+    found, rest = set(), [header]
+    while rest:
+        new = direct(rest.pop()) - found
+        found |= new
+        rest.extend(new)
+    return frozenset(found)
 
 
 def kind(header):
@@ -46,7 +56,7 @@ def longest_lines(headers):
 
 
 def main():
-    sys.setrecursionlimit(10000)
+    sys.setrecursionlimit(10000)  # augmenting paths
     headers = sys.stdin.read().split()
     previous = longest_lines(headers)
     inner = set(previous.values())

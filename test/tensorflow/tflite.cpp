@@ -4,6 +4,7 @@
 
 #include "kiln/graph/print.hpp"
 #include "kiln/runtime/report.hpp"
+#include "support/temporary_folder.hpp"
 
 // What a TFLite file says beside its operators, which tflite_cases.mjs compares with TFLite's interpreter.
 namespace kiln::tensorflow {
@@ -75,10 +76,8 @@ TEST(tflite, open_extents_are_symbols_unless_told) {
 }
 
 TEST(tflite, files_are_known_by_their_content) {
-  std::string folder = ::testing::TempDir() + "/kiln_tflite_XXXXXX";
-  ASSERT_TRUE(mkdtemp(folder.data()));
-  const std::string path = folder + "/model";
-  std::ofstream(path, std::ios::binary) << tflite(sum_text());
+  const test::temporary_folder folder;
+  const std::string path = folder.write("model", tflite(sum_text()));
   EXPECT_TRUE(is_tflite_file(path));
   EXPECT_FALSE(is_graph_file(path));
   EXPECT_EQ(compile(read_any_model(path).graph, eigen_target()).outputs()[0].name, "y");
@@ -86,7 +85,6 @@ TEST(tflite, files_are_known_by_their_content) {
   EXPECT_EQ(any_model_inputs(path)[0].name, "x");
   EXPECT_THAT(message_of([&] { read_any_model(path, {.outputs = {"y"}}); }),
               HasSubstr("a TFLite file states its layout and outputs"));
-  std::filesystem::remove_all(folder);
 }
 
 // x of scale 1/2, weights of a scale for each unit: the product is of integers.
