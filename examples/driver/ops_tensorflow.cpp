@@ -33,7 +33,9 @@ void print_page() {
       "`variables.data-0000n-of-0000m`, checksums compared, slices joined), and only those that\n"
       "  the signature needs. Which tensor is whose is said by the assignments that restore them, by the checkpoint's "
       "objects, or by the variables' names. What writes a variable in a\n"
-      "  run is refused. An index with compressed blocks needs libsnappy when kiln is built; TensorFlow writes none.\n"
+      "  run is refused, also where only order puts it before what is read, in whatever function. A signature with a "
+      "sparse tensor is refused where it is the one\n"
+      "  imported. An index with compressed blocks needs libsnappy when kiln is built; TensorFlow writes none.\n"
       "- **Functions** (`PartitionedCall`, `StatefulPartitionedCall`, nodes that name a function) are inlined; one "
       "that "
       "calls itself is refused.\n"
@@ -72,7 +74,7 @@ digits' ONNX model is one, in int8, which `model_tflite.py` writes:
     kiln run examples/models/digits/model.tflite --batch 1
 
 - **Inputs and outputs** are those of the file's first subgraph, under the names of its tensors; with `--signature NAME`
-  (`import_options::signature`) those of a signature, under its names. Extents that `shape_signature` leaves open are symbols,
+  (`import_options::signature`) those of a signature, under its names (a tensor with two names is two outputs). Extents that `shape_signature` leaves open are symbols,
   `NAME.AXIS`, unless `--batch N`, `--dim` or `--shape` say what they are.
 - **Quantized tensors** (int8, uint8, int16, int4; one scale, or one for each channel) keep their types at inputs and outputs. Within,
   an operator stands between a dequantization and a quantization, which kiln's integer kernels take together; operators that only
