@@ -38,6 +38,24 @@ inline std::vector<std::string> split(const std::string& text, char at) {
   return parts;
 }
 
+/// The list that a program is given among its options. `take(word, next)` takes an option and what follows it, or
+/// returns false. Errors: std::runtime_error for another option, a missing value, or no list.
+template <class Take> std::string read_options(int argc, char** argv, Take&& take) {
+  std::string list;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const auto next = [&]() -> std::string {
+      if (++i == argc) throw std::runtime_error(word + " takes a value");
+      return argv[i];
+    };
+    if (take(word, next)) continue;
+    if (word.starts_with("--") || !list.empty()) throw std::runtime_error("unknown option " + word);
+    list = word;
+  }
+  if (list.empty()) throw std::runtime_error("no list of cases given");
+  return list;
+}
+
 /// The cases whose names hold `only`.
 inline std::vector<case_row> read_cases(const std::string& list, const std::string& only) {
   std::ifstream in(list);

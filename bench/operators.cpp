@@ -184,12 +184,7 @@ std::string in_process(const std::function<std::string()>& work) {
 
 settings read_settings(int argc, char** argv) {
   settings s;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    const auto next = [&]() -> std::string {
-      if (++i == argc) throw std::runtime_error(std::string(word) + " takes a value");
-      return argv[i];
-    };
+  s.list = bench::read_options(argc, argv, [&](const std::string& word, const auto& next) {
     if (word == "--only")
       s.only = next();
     else if (word == "--threads")
@@ -204,12 +199,10 @@ settings read_settings(int argc, char** argv) {
       const auto parts = split(next(), '/');
       if (parts.size() != 2) throw std::runtime_error("--part takes K/N");
       s.part = std::stoi(parts[0]), s.parts = std::max(1, std::stoi(parts[1]));
-    } else if (word.starts_with("--") || !s.list.empty())
-      throw std::runtime_error("unknown option " + std::string(word));
-    else
-      s.list = word;
-  }
-  if (s.list.empty()) throw std::runtime_error("no list of cases given");
+    } else
+      return false;
+    return true;
+  });
   return s;
 }
 

@@ -238,24 +238,17 @@ std::vector<case_row> large_cases(const settings& s) {
 
 settings read_settings(int argc, char** argv) {
   settings s;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    const auto next = [&]() -> std::string {
-      if (++i == argc) throw std::runtime_error(std::string(word) + " takes a value");
-      return argv[i];
-    };
+  s.list = bench::read_options(argc, argv, [&](const std::string& word, const auto& next) {
     if (word == "--only")
       s.only = next();
     else if (word == "--first")
       s.first = std::stoul(next());
     else if (word == "--compilers")
       s.compilers = std::max(1ul, std::stoul(next()));
-    else if (word.starts_with("--") || !s.list.empty())
-      throw std::runtime_error("unknown option " + std::string(word));
     else
-      s.list = word;
-  }
-  if (s.list.empty()) throw std::runtime_error("no list of cases given");
+      return false;
+    return true;
+  });
   return s;
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kiln/backend/eigen/impl/row_walk.hpp"
+#include "kiln/backend/eigen/impl/tile_memory.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
@@ -15,24 +16,7 @@ bool is_transposed(const tile_program& p, const row_loops& loops, std::size_t op
 }
 
 std::size_t tile_bytes(const transposed_operands& t, dtype type) {
-  const auto bytes = static_cast<std::size_t>(t.rows * t.columns) * size_of(type);
-  return (bytes + line - 1) / line * line;
-}
-
-// The loops over one tile: its operands' steps from row to row and along a row.
-row_loops tile_loops(const tile_program& p, const row_loops& loops, const transposed_operands& t, std::int64_t rows,
-                     std::int64_t columns) {
-  row_loops tile;
-  tile.kept = {rows};
-  tile.folded = {columns};
-  for (std::size_t k = 0; k < loops.operand.size(); ++k) {
-    const auto& o = loops.operand[k];
-    if (is_transposed(p, loops, k, t.dim))
-      tile.operand.push_back({{t.columns}, {1}});
-    else
-      tile.operand.push_back({{o.kept[t.dim]}, {o.folded[0]}});
-  }
-  return tile;
+  return padded_bytes(static_cast<std::size_t>(t.rows * t.columns) * size_of(type));
 }
 
 }  // namespace
@@ -91,7 +75,10 @@ void run_transposed(const tile_program& p, const launch& l, const row_loops& loo
     launch piece = l;
     piece.in = {operands.begin(), l.in.size()};
     piece.out = {operands.begin() + l.in.size(), l.out.size()};
-    const row_loops tile = tile_loops(p, loops, t, rows, columns);
+    row_loops tile;
+    tile.kept = {rows};
+    tile.folded = {columns};
+    for (const tensor& o : operands) tile.operand.push_back({{o.strides[0]}, {o.strides[1]}});
     row_walk(p, piece, tile, scratch).run(0, rows, 0, columns);
   };
   const std::int64_t tasks = product(outer) * row_tiles * column_tiles;
