@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "kiln/core/mapped_file.hpp"
+#include "kiln/tensorflow/impl/attributes.hpp"
 #include "kiln/tensorflow/impl/bundle/saved_model.hpp"
 #include "kiln/tensorflow/impl/file/control_flow.hpp"
 #include "kiln/tensorflow/impl/file/functions.hpp"
@@ -42,11 +43,7 @@ std::vector<onnx::value_info> outputs_of(const graph_file& file, const std::vect
 void state_layout(onnx::node& n) {
   const auto is_layout = [](const onnx::attribute& a) { return a.name == "data_format"; };
   if (std::any_of(n.attributes.begin(), n.attributes.end(), is_layout)) return;
-  onnx::attribute a;
-  a.name = "data_format";
-  a.kind = onnx::attribute_kind::text;
-  a.text = "NCHW";
-  n.attributes.push_back(std::move(a));
+  n.attributes.push_back(text_attribute("data_format", "NCHW"));
 }
 void state_layout(onnx::model& m) {
   for (onnx::node& n : m.main.nodes) state_layout(n);

@@ -1,5 +1,6 @@
 #pragma once
 #include "kiln/onnx/impl/ops/common.hpp"
+#include "kiln/tensorflow/impl/attributes.hpp"
 #include "kiln/tensorflow/impl/ops/op_tables.hpp"
 #include "kiln/tensorflow/import.hpp"
 
@@ -10,22 +11,6 @@ namespace kiln::tensorflow {
 using onnx::axes_from, onnx::axes_within, onnx::axis_within, onnx::dimensions_value;
 using onnx::import_binary, onnx::import_unary;
 using onnx::node_context, onnx::op_importer, onnx::variable, onnx::variables;
-
-/// Attributes of an ONNX node.
-inline onnx::attribute number_attribute(std::string name, std::int64_t v) {
-  onnx::attribute a;
-  a.name = std::move(name);
-  a.kind = onnx::attribute_kind::integer;
-  a.integer = v;
-  return a;
-}
-inline onnx::attribute text_attribute(std::string name, std::string_view v) {
-  onnx::attribute a;
-  a.name = std::move(name);
-  a.kind = onnx::attribute_kind::text;
-  a.text = v;
-  return a;
-}
 
 /// What ONNX's operator of this name gives for the inputs, where the two frameworks mean the same.
 variables as_onnx(node_context& c, std::string_view op_type, variables inputs,

@@ -195,7 +195,7 @@ void graph_reader::add_scale(onnx::node& n, std::int64_t index, const quantizati
   n.inputs.push_back(graph_.initializers.back().name);
   graph_.initializers.push_back(constant_of(unique(name + "/zero_point"), type, lens, q.zeros));
   n.inputs.push_back(graph_.initializers.back().name);
-  n.attributes = {integer_attribute("axis", q.axis)};
+  n.attributes = {number_attribute("axis", q.axis)};
 }
 
 // The reals that a tensor's numbers stand for.

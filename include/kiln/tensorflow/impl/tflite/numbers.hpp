@@ -1,6 +1,7 @@
 #pragma once
 #include <limits>
 
+#include "kiln/tensorflow/impl/attributes.hpp"
 #include "kiln/tensorflow/impl/tflite/file_parts.hpp"
 
 // Attributes and constants of the nodes that a file's graph becomes.
@@ -11,14 +12,6 @@ constexpr bool is_quantized_type(parts::TensorType t) {
   using enum parts::TensorType;
   return t == INT8 || t == UINT8 || t == INT16 || t == UINT16 || t == INT4 || t == UINT4 || t == INT2 || t == INT32 ||
          t == INT64;
-}
-
-inline onnx::attribute integer_attribute(std::string name, std::int64_t v) {
-  onnx::attribute a;
-  a.name = std::move(name);
-  a.kind = onnx::attribute_kind::integer;
-  a.integer = v;
-  return a;
 }
 
 /// The least and the greatest number of an integer type of less than 64 bits, or of i64.

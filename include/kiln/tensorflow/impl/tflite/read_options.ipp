@@ -12,21 +12,6 @@ namespace {
 
 using onnx::attribute, onnx::attribute_kind;
 
-attribute real_of(std::string name, double v) {
-  attribute a;
-  a.name = std::move(name);
-  a.kind = attribute_kind::real;
-  a.real = static_cast<float>(v);
-  return a;
-}
-attribute text_of(std::string name, std::string v) {
-  attribute a;
-  a.name = std::move(name);
-  a.kind = attribute_kind::text;
-  a.text = std::move(v);
-  return a;
-}
-
 template <class T> const flatbuffers::Vector<T>& vector_at(const std::uint8_t* at) {
   return *reinterpret_cast<const flatbuffers::Vector<T>*>(at + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(at));
 }
@@ -47,14 +32,14 @@ attribute read_field(std::string name, flatbuffers::ElementaryType type, bool is
     return a;
   }
   switch (type) {
-    case ET_BOOL: return integer_attribute(std::move(name), ReadScalar<std::uint8_t>(at) != 0);
-    case ET_CHAR: return integer_attribute(std::move(name), ReadScalar<std::int8_t>(at));
-    case ET_UINT: return integer_attribute(std::move(name), ReadScalar<std::uint32_t>(at));
-    case ET_LONG: return integer_attribute(std::move(name), ReadScalar<std::int64_t>(at));
-    case ET_FLOAT: return real_of(std::move(name), ReadScalar<float>(at));
+    case ET_BOOL: return number_attribute(std::move(name), ReadScalar<std::uint8_t>(at) != 0);
+    case ET_CHAR: return number_attribute(std::move(name), ReadScalar<std::int8_t>(at));
+    case ET_UINT: return number_attribute(std::move(name), ReadScalar<std::uint32_t>(at));
+    case ET_LONG: return number_attribute(std::move(name), ReadScalar<std::int64_t>(at));
+    case ET_FLOAT: return real_attribute(std::move(name), ReadScalar<float>(at));
     case ET_STRING:
-      return text_of(std::move(name), reinterpret_cast<const String*>(at + ReadScalar<uoffset_t>(at))->str());
-    default: return integer_attribute(std::move(name), ReadScalar<std::int32_t>(at));
+      return text_attribute(std::move(name), reinterpret_cast<const String*>(at + ReadScalar<uoffset_t>(at))->str());
+    default: return number_attribute(std::move(name), ReadScalar<std::int32_t>(at));
   }
 }
 
@@ -91,11 +76,15 @@ std::vector<attribute> read_custom(const flatbuffers::Vector<std::uint8_t>& byte
   for (std::size_t i = 0; i < map.size(); ++i) {
     std::string name = map.Keys()[i].AsKey();
     switch (map.Values()[i].GetType()) {
-      case flexbuffers::FBT_FLOAT: out.push_back(real_of(std::move(name), map.real(i))); break;
+      case flexbuffers::FBT_FLOAT:
+        out.push_back(real_attribute(std::move(name), static_cast<float>(map.real(i))));
+        break;
       case flexbuffers::FBT_BOOL:
       case flexbuffers::FBT_INT:
-      case flexbuffers::FBT_UINT: out.push_back(integer_attribute(std::move(name), map.integer(i))); break;
-      case flexbuffers::FBT_STRING: out.push_back(text_of(std::move(name), map.Values()[i].AsString().str())); break;
+      case flexbuffers::FBT_UINT: out.push_back(number_attribute(std::move(name), map.integer(i))); break;
+      case flexbuffers::FBT_STRING:
+        out.push_back(text_attribute(std::move(name), map.Values()[i].AsString().str()));
+        break;
       default: break;
     }
   }

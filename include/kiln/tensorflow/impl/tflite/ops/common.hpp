@@ -10,21 +10,6 @@ namespace kiln::tensorflow {
 variables as_tensorflow(node_context& c, std::string_view op_type, variables inputs,
                         std::vector<onnx::attribute> attributes = {});
 
-inline onnx::attribute numbers_attribute(std::string name, std::vector<std::int64_t> v) {
-  onnx::attribute a;
-  a.name = std::move(name);
-  a.kind = onnx::attribute_kind::integers;
-  a.integers = std::move(v);
-  return a;
-}
-inline onnx::attribute real_attribute(std::string name, float v) {
-  onnx::attribute a;
-  a.name = std::move(name);
-  a.kind = onnx::attribute_kind::real;
-  a.real = v;
-  return a;
-}
-
 /// y under an activation by its number in the format. Errors: `unsupported`.
 value activated(const node_context& c, value y, std::int64_t activation);
 
