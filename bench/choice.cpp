@@ -5,8 +5,9 @@
 //
 // operator_cases.hpp says what CASES.txt holds. A problem is an instruction of constant sizes, or a whole program (its
 // plan as estimated, tuned, without NHWC); each is timed once, however many models hold it. A line printed has: the
-// estimated choice's time over the best candidate's, where that is at least --over, the two candidates, the case in
-// which the problem was met, and the problem. The last lines sum up by the kind of problem.
+// estimated choice's time over the best candidate's, where that is at least --over, the two candidates, the times of
+// all over the estimated one's, the case in which the problem was met, and the problem. The last lines sum up by the
+// kind of problem.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ struct settings {
 
 struct problem {
   double loss;  // of the estimate's choice: its time over the best one's
-  std::string estimated, best, met_in, what;
+  std::string estimated, best, all, met_in, what;
 };
 
 // What a problem's key says after the machine: see tuner.ipp.
@@ -67,8 +68,11 @@ std::vector<problem> problems_of(const settings& s) {
   options.file.clear();
   options.measured = [&](std::string_view key, std::span<const std::string> names, const tuning_result& r) {
     const auto best = std::min_element(r.ratios.begin(), r.ratios.end());
-    found.push_back({1 / *best, names[0], names[static_cast<std::size_t>(best - r.ratios.begin())], now,
-                     bench::in_short(without_machine(key))});
+    std::string all;
+    for (std::size_t k = 0; k < names.size(); ++k)
+      all += fmt::format("{}{} {:.2f}", k ? ", " : "", names[k], r.ratios[k]);
+    found.push_back({1 / *best, names[0], names[static_cast<std::size_t>(best - r.ratios.begin())], all, now,
+                     bench::in_short(without_machine(key), 1000)});
   };
   compile_options compile_with;
   compile_with.threads = s.threads;
@@ -104,7 +108,8 @@ int main(int argc, char** argv) try {
       sum& k = kinds[kind];
       ++k.problems, k.over += p.loss >= s.over, k.logs += std::log(p.loss);
     }
-    if (p.loss >= s.over) fmt::print("{:.2f}\t{}\t{}\t{}\t{}\n", p.loss, p.estimated, p.best, p.met_in, p.what);
+    if (p.loss >= s.over)
+      fmt::print("{:.2f}\t{}\t{}\t{}\t{}\t{}\n", p.loss, p.estimated, p.best, p.all, p.met_in, p.what);
   }
   for (const auto& [kind, k] : kinds)
     fmt::print("{}: {} problems, the estimate at least {} times the best in {}, {:.3f} times in the mean\n", kind,
