@@ -77,6 +77,13 @@ template <block_form Form> row_run find_rotation_of(const level_steps& l) {
                              held, reloaded, product, rounded, computed_with<op::add>, rounded, out>>(l);
 }
 
+// Floats quantized to bytes by one scale.
+template <block_form Form> row_run find_quantizing(const level_steps& l) {
+  using rounded = computed<op::round>;
+  return find_among<row_loop<loaded, divided, rounded, computed_by<op::add>, bounded, stored_as<Form>>,
+                    row_loop<loaded, divided, rounded, bounded, stored_as<Form>>>(l);
+}
+
 // A reduction of parameters, or of values that are computed first and kept for later levels.
 template <class Fold> row_run find_folding(const level_steps& l) {
   return find_among<row_loop<loaded, Fold>, row_loop<loaded, computed_by<op::mul>, stored, Fold>,
@@ -101,7 +108,7 @@ row_run find_row_loop(const block_step* program, const block_advance* moves, std
         find_storing<stored>, find_storing<streamed>, find_rotation<stored>, find_rotation<streamed>,
         find_rotation_of<block_form::f16>, find_rotation_of<block_form::bf16>, find_folding_of<block_form::f16>,
         find_folding_of<block_form::bf16>, find_folding<folded<op::reduce_max>>, find_folding<folded<op::reduce_sum>>,
-        find_folding<folded<op::reduce_mean>>})
+        find_folding<folded<op::reduce_mean>>, find_quantizing<block_form::u8>, find_quantizing<block_form::i8>})
     if (const row_run f = find(l)) return f;
   using centered = computed_by<op::sub>;
   return find_among<
