@@ -121,7 +121,8 @@ class planner {
     o.offset = plan_.sizes.slot(at.where.offset);
     return o;
   }
-  // `picks`: of the first operand, no more bytes are read than are written.
+  // Bytes are those that a run touches: a constant in the kernel's own form counts as that, whatever it is broadcast
+  // to. `picks`: of the first operand, no more are read than are written.
   void add_step(std::unique_ptr<kernel> run, const std::vector<typed_placement>& in,
                 const std::vector<typed_placement>& out, step_info info, bool picks = false) {
     step s;
@@ -133,7 +134,7 @@ class planner {
     const auto add = [&](const typed_placement& p) {
       plan_.operands.push_back(slots_of(p.at, p.type.type));
       const dimension bytes = lower::distinct_elements(p.at.where) * static_cast<std::int64_t>(size_of(p.type.type));
-      info.bytes += picks && touched.empty() ? smaller(bytes, out[0].type.bytes()) : bytes;
+      if (p.at.buffer != nowhere_) info.bytes += picks && touched.empty() ? smaller(bytes, out[0].type.bytes()) : bytes;
       touched.push_back(p.at.buffer);
     };
     for (const typed_placement& p : in) add(p), info.inputs.push_back(p.type);
@@ -142,6 +143,7 @@ class planner {
     info.kernel = run->name();
     info.fallback = run->is_fallback();
     info.packed_bytes = run->packed_bytes();
+    info.bytes += static_cast<std::int64_t>(info.packed_bytes);
     s.run = std::move(run);
     plan_.steps.push_back(std::move(s));
     plan_.infos.push_back(std::move(info));
