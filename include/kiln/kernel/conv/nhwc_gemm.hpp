@@ -185,7 +185,7 @@ template <class T> class nhwc_gemm_convolution {
           offsets_.push_back(static_cast<std::int32_t>((y * p_.dilation[1] * row_ + x * p_.dilation[2]) * step + c));
   }
 
-  // Prefetches what lies `coming` elements behind, since another core wrote much of it.
+  // Prefetches what lies `coming` elements after it, since another core wrote much of it.
   void copy_strip(T* to, const strip_source& image, std::int64_t y0, std::int64_t rows, std::ptrdiff_t coming) const {
     const std::int64_t first_y = y0 * p_.stride[1] - p_.pad_begin[1];
     const std::int64_t begin = std::min(row_, p_.pad_begin[2]);
