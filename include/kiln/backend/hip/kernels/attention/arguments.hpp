@@ -44,9 +44,9 @@ struct attention_memory {
   constexpr int stage() const { return keys * (step_k() + step_v()); }
   constexpr int bytes_in_registers() const { return (rows * staged_row() + 2 * stage()) * size; }
 
-  // attention_on_wgmma: stages of keys and values in blocks of lines of 64 elements, then queries. Two of three stages
-  // are being filled while one is multiplied.
-  static constexpr int wgmma_stages = 3;
+  // attention_on_wgmma: stages of keys and values in blocks of lines of 64 elements, then queries. Two of four stages
+  // are being filled while keys of one are multiplied and values of the one before.
+  static constexpr int wgmma_stages = 4;
   constexpr int wgmma_stage() const { return keys * (depth + value_depth); }
   constexpr int bytes_on_wgmma() const { return (wgmma_stages * wgmma_stage() + rows * staged_row()) * size; }
 

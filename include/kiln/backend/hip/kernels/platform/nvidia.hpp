@@ -154,6 +154,31 @@ template <int Bytes> KILN_FN void copy_async(void* to, const void* from) {
   else
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(Bytes) : "memory");
 }
+/// Reads 16 bytes that no kernel writes and nobody reads again soon.
+KILN_FN void read_once(u32 (&to)[4], const void* from) {
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "l"(from));
+}
+/// a * b and a * b + c of pairs of f16 or bf16, each rounded once.
+template <class T> KILN_FN u32 multiply_pairs(u32 a, u32 b) {
+  u32 to;
+  if constexpr (elementary::same<T, f16>)
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(to) : "r"(a), "r"(b));
+  else
+    asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(to) : "r"(a), "r"(b));
+  return to;
+}
+template <class T> KILN_FN u32 fma_pairs(u32 a, u32 b, u32 c) {
+  u32 to;
+  if constexpr (elementary::same<T, f16>)
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(to) : "r"(a), "r"(b), "r"(c));
+  else
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(to) : "r"(a), "r"(b), "r"(c));
+  return to;
+}
+/// Four of the bytes of two words: digit i of `which` names byte i, 0 to 3 of the first word, 4 to 7 of the second.
+KILN_FN u32 pick_bytes(u32 low, u32 high, int which) { return __byte_perm(low, high, static_cast<u32>(which)); }
 /// Prefetches a line of 128 bytes to L2.
 KILN_FN void prefetch(const void* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
 /// Closes the group of copies started since the last one.
