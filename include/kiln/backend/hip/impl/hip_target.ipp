@@ -1,6 +1,7 @@
 #include "kiln/backend/hip/hip_target.hpp"
 
 #include "kiln/backend/hip/impl/gemm/stored_form.hpp"
+#include "kiln/backend/hip/impl/gemm/turn_weights.hpp"
 #include "kiln/backend/hip/lower.hpp"
 #include "kiln/lower/contraction.hpp"
 #include "kiln/pass/expand_block_dequantize.hpp"
@@ -36,7 +37,7 @@ target_passes hip_target::passes() const {
       {"expand_sampling", [](program& p) { return expand_sampling(p); }},
   };
   if (hip::atom_for(dtype::f16, context_->arch()) != "atom_mma") return {forms, {}};
-  // constant weights stay in blocks where kernels unpack them
+  // constant weights stay in blocks where kernels unpack them, and lie as kernels of few rows read them
   static constexpr named_pass<program> keeping[] = {
       {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p, false); }},
       {"expand_sampling", [](program& p) { return expand_sampling(p); }},
@@ -47,7 +48,9 @@ target_passes hip_target::passes() const {
          return fuse_stored_weights(p, types, [](const stored_weights& w, const module_graph& m) {
            return hip::find_stored_form(w, m).has_value();
          });
-       }}};
+       }},
+      {"turn_weights", hip::turn_weights},
+  };
   return {keeping, fuse};
 }
 

@@ -56,10 +56,12 @@ inline widening plan_widening(const stored_form& form, dtype type, std::int64_t 
   return {t.whole("widen"), {static_cast<unsigned>((pieces + widening::threads - 1) / widening::threads)}};
 }
 
-/// The tile of a product of few rows by such weights.
+/// The tile of a product of few rows by such weights. Unpacking them takes the time, in as many warps as there can be.
 inline gemm_tile stored_tile(const gemm_problem& p, const architecture& where) {
   gemm_tile tile = few_rows_tiles(p.rows, p.cols, where).front();
-  if (p.rows <= 16) tile.cols = 16, tile.warps_n = 16, tile.stages = 2;
+  if (p.rows > 16) return tile;
+  tile.cols = 16, tile.stages = 1;
+  tile.warps_n = fills_with(p.cols, 2 * tile.cols, where) ? 8 : 16;
   return tile;
 }
 

@@ -36,7 +36,8 @@ KILN_FN void start_sums(fragment<float, 8> (&sums)[Tile::value_depth / 16],
 
 /// Attention on the matrix unit of sm_90 that reads shared memory itself: four warps sum 64 rows, keys and values come
 /// from shared memory, queries and weights from registers. While the weights of a step are multiplied with its values,
-/// the next step's scores become weights (Shah et al. 2024). block_x counts tiles, block_y batch entries times key heads.
+/// the next step's scores become weights (Shah et al. 2024). Warps wait for each other's copies and for stages that others
+/// read, never for a step itself. block_x counts tiles, block_y batch entries times key heads.
 template <class T, class Tile, mask_kind Mask, bool Causal>
 KILN_FN void attention_on_wgmma(const attention_operand<const T>& q, const attention_operand<const T>& k,
                                 const attention_operand<const T>& v, const attention_operand<T>& out,
@@ -77,12 +78,22 @@ KILN_FN void attention_on_wgmma(const attention_operand<const T>& q, const atten
   softmax_rows<T, 1> softmax(s, block.kv_head, block.row0 + warp_row, block.all_rows);
   typename atom::accumulator scores[1][4], sums[1][Tile::value_depth / 16] = {};
   typename atom::factor_a weights[4];
+  u64* const full = reinterpret_cast<u64*>(shared + memory.wgmma_barriers_at());  // copied by all warps
+  u64* const read = full + stages;                                               // multiplied by all warps
+  if (thread_index() < 2 * stages) start_barrier(full + thread_index(), Tile::warps);
+  sync_block();
+  const auto arrive = [&](u64* at) {
+    sync_warp();
+    if (lane_index() == 0) arrive_at(at);
+  };
   const auto begin_step = [&](int i) {
+    const int next = i + 2;  // into the place of three steps before
+    if (next >= stages && next < steps) await_barrier(read + next % stages, next / stages - 1);
+    copy_keys(next);
     copy_wait<1>();
     fence_for_wgmma();
-    sync_block();
-    // every warp has waited for the products with the values of two steps before, whose place these take
-    copy_keys(i + 2);
+    arrive(full + (i + 1) % stages);
+    await_barrier(full + i % stages, i / stages);
   };
   const auto start_scores_of = [&](int i) {
     // loaded in each round: ptxas 13.0 reuses registers that only wgmma reads, and loses them for the next round
@@ -102,6 +113,9 @@ KILN_FN void attention_on_wgmma(const attention_operand<const T>& q, const atten
     softmax.template weigh<Mask, Causal>(scores, shrink, s, mask, block.batch, range.begin + i * Tile::keys, range.end);
   };
   if (steps > 0) {
+    copy_wait<1>();
+    fence_for_wgmma();
+    arrive(full);
     begin_step(0);
     start_scores_of(0);
     wgmma_wait<0>();
@@ -116,6 +130,7 @@ KILN_FN void attention_on_wgmma(const attention_operand<const T>& q, const atten
     wgmma_wait<1>();
     weigh(i);
     wgmma_wait<0>();
+    arrive(read + (i - 1) % stages);
     hold_all(sums[0]);
     if (any_lane(shrink[0] != 1 || shrink[1] != 1)) softmax.scale(sums, shrink);
     take_weights();

@@ -137,6 +137,21 @@ KILN_FN void write_block(u32 at, const void* from) {
                : "memory");
 }
 
+/// Barriers in shared memory (mbarrier): each phase ends when `count` have arrived; waits name a phase by its number.
+KILN_FN void start_barrier(u64* at, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(at)), "r"(count) : "memory");
+}
+KILN_FN void arrive_at(u64* at) {
+  asm volatile("{\n.reg .b64 s;\nmbarrier.arrive.shared::cta.b64 s, [%0];\n}" ::"r"(shared_address(at)) : "memory");
+}
+KILN_FN void await_barrier(u64* at, int phase) {
+  asm volatile(
+      "{\n.reg .pred p;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra again;\n}" ::"r"(
+          shared_address(at)),
+      "r"(phase & 1)
+      : "memory");
+}
+
 /// Starts a copy of `Bytes` (4, 8 or 16) to shared memory; those past the first `valid` become zero.
 template <int Bytes> KILN_FN void copy_async(void* to, const void* from, int valid) {
   const u32 at = shared_address(to);
