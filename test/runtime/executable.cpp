@@ -311,6 +311,14 @@ TEST(executable, an_error_in_a_step_names_its_instruction) {
   EXPECT_EQ(e.run({{"x", numbers({3})}})[0].as<float>()[2], 2);
 }
 
+TEST(executable, a_transposed_convolutions_work_is_counted) {
+  builder b;
+  const value x = b.input("x", dtype::f32, {1, 4, 3, 3}), w = b.input("w", dtype::f32, {4, 3, 2, 2});
+  b.output(b.add(op::deconvolution{.group = 2}, x, w));
+  const executable e = compile(b.finish(), eigen_target(), plain_options());
+  EXPECT_EQ(e.report().steps[0].flops, dimension(2 * (4 * 3 * 3) * (3 * 2 * 2)));
+}
+
 TEST(executable, the_report_counts_work_and_memory) {
   compile_options o = plain_options();
   o.weights = {{"w", numbers({3, 2})}, {"bias", numbers({2})}};

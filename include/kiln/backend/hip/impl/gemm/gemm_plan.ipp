@@ -83,6 +83,19 @@ void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* ep
   t.line("static constexpr bool along_rows = ", along_rows ? "true" : "false", ";");
   t.line("result_place<", out, ", ", p.pixels ? "true" : "false", "> place;");
   for (std::size_t k = 1; k < p.steps.size(); ++k) t.line("epilogue_operand x", k, ";");
+  // what is prefetched, by lines of the cache
+  constexpr std::size_t line_bytes = 128;
+  std::size_t expected = 0;
+  std::string prefetches;
+  for (std::size_t k = 1; k < p.steps.size(); ++k) {
+    if (along_rows || p.steps[k][2] == 0 || p.steps[k][3] != 1) continue;
+    const std::size_t neighbors = line_bytes / size_of(p.types[k]);
+    expected = expected == 0 ? neighbors : std::min(expected, neighbors);
+    prefetches += cat("prefetch(static_cast<const ", stored_name(p.types[k]), "*>(x", k, ".base) + offset_of(x", k,
+                      ".step, p)); ");
+  }
+  t.line("static constexpr int expected = ", expected, ";");
+  t.line("KILN_FN void expect(const position& p) const { ", expected == 0 ? std::string("(void)p; ") : prefetches, "}");
   // what the operands hold at a run of positions
   t.line("template <int V>");
   t.open("struct operands");
