@@ -69,6 +69,11 @@ def unwrap(tensor: torch.Tensor) -> torch.Tensor:
     return torch._from_functional_tensor(tensor)
 
 
+def storage_of(tensor: torch.Tensor) -> int:
+    """The address of a tensor's storage."""
+    return int((tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()).data_ptr())
+
+
 class Recorder(TorchDispatchMode):
     """Writes each operator that runs as a node. Tensors that it does not know are constants."""
 
@@ -105,7 +110,7 @@ class Recorder(TorchDispatchMode):
             if a.alias_info is None or not a.alias_info.is_write:
                 continue
             for x in value if isinstance(value, (list, tuple)) else (value,):
-                if isinstance(x, torch.Tensor) and (id(x) not in self.nodes or x.storage().data_ptr() in self.held):
+                if isinstance(x, torch.Tensor) and (id(x) not in self.nodes or storage_of(x) in self.held):
                     raise TraceError(f"{MUTATES} ({func._schema.name})")
 
     def record(self, func: Any, args: Any, kwargs: Any, made: Any) -> None:
@@ -170,7 +175,7 @@ class Recorder(TorchDispatchMode):
             node.meta["val"] = shape_only(x)
             node.meta["fresh"] = id(x) in self.fresh
             if not node.meta["fresh"]:
-                self.held.add(x.storage().data_ptr())
+                self.held.add(storage_of(x))
             self.constant.add(node)
             self.know(x, node)
         return self.nodes[id(x)]
