@@ -191,4 +191,22 @@ template <class T> void repeated_tile(const void* from, void* to, std::int64_t n
   for (std::int64_t k = 0; k < n; ++k) out[k] = value;
 }
 
+/// Each of `count` elements, `step` apart, `times` times one after another, by whole vectors: the next element's are
+/// over what the last one of this element's wrote too much.
+template <class T>
+void spread_elements(const void* from, std::ptrdiff_t step, void* to, std::int64_t count, std::int64_t times) {
+  using vector = native_vec<T>;
+  constexpr std::int64_t lanes = native_lanes<T>;
+  const T* in = static_cast<const T*>(from);
+  T* out = static_cast<T*>(to);
+  for (std::int64_t k = 0; k < count; ++k, in += step, out += times) {
+    const auto value = broadcast<vector>(*in);
+    std::int64_t at = 0;
+    do {
+      store(out + at, value);
+      at += lanes;
+    } while (at < times);
+  }
+}
+
 }  // namespace kiln::kernels

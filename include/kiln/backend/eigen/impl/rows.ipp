@@ -7,17 +7,6 @@
 namespace kiln::eigen {
 namespace {
 
-// Elements that make a task worth handing to another thread (about 4 us of memory traffic).
-constexpr std::int64_t grain = 16384;
-// The same for elements of any width.
-std::int64_t task_elements(const tile_program& p) {
-  return std::max<std::int64_t>(grain, 65536 / static_cast<std::int64_t>(p.width()));
-}
-// Few tasks are as many for each thread: of seven tasks for two threads, one does four.
-std::int64_t balanced(std::int64_t tasks, unsigned threads) {
-  const std::int64_t each = threads;
-  return tasks <= 1 || tasks >= 8 * each ? tasks : (tasks + each - 1) / each * each;
-}
 constexpr std::size_t strip_streams_bytes = row_loops::most_operands * sizeof(tile_program::stream);
 
 // Joins neighboring dims that are contiguous for every operand, innermost first.
@@ -156,6 +145,13 @@ bool level_by_level(const tile_program& p, const row_loops& loops) {
   return true;
 }
 
+// Short rows as one. Compiled loops take rows of some vectors as they are.
+std::optional<expanded_operands> joined_rows(const tile_program& p, const row_loops& loops) {
+  constexpr std::int64_t vectors = 32;
+  if (loops.row() >= vectors && level_by_level(p, loops)) return {};
+  return find_expanded(p, loops);
+}
+
 std::size_t batch_scratch_bytes(const block_program& p, std::int64_t row) {
   return p.scratch_bytes(block_program::row_stride(row), p.batch_for(row)) + strip_streams_bytes;
 }
@@ -164,17 +160,17 @@ void run_batches(const tile_program& p, const launch& l, const row_loops& loops)
   const std::int64_t row = loops.row(), inner = loops.kept.empty() ? 1 : loops.kept.back(),
                      outer = loops.rows() / inner;
   const std::int64_t batch = std::min(inner, p.blocks()->batch_for(row));
-  const std::int64_t some = std::max<std::int64_t>(1, grain / row / batch) * batch;
+  const std::int64_t some = std::max<std::int64_t>(1, task_grain / row / batch) * batch;
   const std::int64_t wanted = balanced(outer * ((inner + some - 1) / some), l.pool->size());
-  const std::int64_t rows_a_task = std::max<std::int64_t>(1, (inner * outer + wanted - 1) / wanted);
-  const std::int64_t tasks = (inner + rows_a_task - 1) / rows_a_task, stride = block_program::row_stride(row);
+  const std::int64_t tasks = std::clamp<std::int64_t>(wanted / outer, 1, inner),
+                     stride = block_program::row_stride(row);
   const std::size_t each = batch_scratch_bytes(*p.blocks(), row);
   const auto body = [&](std::int64_t task, unsigned worker) {
     std::byte* const scratch = l.scratch.data() + worker * each;
     block_cursor cursor(*p.blocks(), scratch + strip_streams_bytes, stride, p.blocks()->batch_for(row));
     auto* const streams = reinterpret_cast<tile_program::stream*>(scratch);
     std::int64_t rows[row_loops::most_operands];  // bytes from row to row
-    const std::int64_t first = task % tasks * rows_a_task, last = std::min(inner, first + rows_a_task);
+    const std::int64_t first = task % tasks * inner / tasks, last = (task % tasks + 1) * inner / tasks;
     cursor.fetch_rows(true);
     for (std::size_t k = 0; k < loops.operand.size(); ++k) {
       const tensor& t = operand_of(l, k);
@@ -225,21 +221,22 @@ void run_rows(const tile_program& p, const launch& l) {
   if (rows == 0 || (row == 0 && !p.reduces())) return;
   if (adjacent_rows(p, loops)) return run_strips(p, l, loops);
   if (const auto t = find_transposed(p, loops)) return run_transposed(p, l, loops, *t);
+  if (const auto e = joined_rows(p, loops)) return run_expanded(p, l, loops, *e);
   if (level_by_level(p, loops)) return run_batches(p, l, loops);
   const std::size_t each = p.scratch_bytes(row);
   const std::int64_t grain = task_elements(p);
   const bool cut = !p.reduces();      // without folds a long row is cut as well
   constexpr std::int64_t unit = 256;  // pieces are whole lines, so that vectors stay aligned
   const unsigned threads = l.pool->size();
-  const std::int64_t cuts = cut ? balanced(std::max<std::int64_t>(1, (row + grain - 1) / grain), threads) : 1;
+  std::int64_t cuts = cut ? std::max<std::int64_t>(1, (row + grain - 1) / grain) : 1;
+  cuts = balanced(std::max(std::min<std::int64_t>(cuts, 2 * threads), cuts / 2), threads);
   const std::int64_t piece = cuts == 1 ? row : ((row + cuts - 1) / cuts + unit - 1) / unit * unit;
   const std::int64_t pieces = cuts == 1 ? 1 : (row + piece - 1) / piece;
   const std::int64_t some = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, piece));
   const std::int64_t wanted = pieces == 1 ? balanced((rows + some - 1) / some, threads) : rows;
-  const std::int64_t rows_a_task = (rows + wanted - 1) / wanted;
-  const std::int64_t tasks = (rows + rows_a_task - 1) / rows_a_task * pieces;
+  const std::int64_t parts = std::min(rows, wanted), tasks = parts * pieces;
   const auto body = [&](std::int64_t task, unsigned worker) {
-    const std::int64_t first = task / pieces * rows_a_task, last = std::min(rows, first + rows_a_task);
+    const std::int64_t first = task / pieces * rows / parts, last = (task / pieces + 1) * rows / parts;
     const std::int64_t from = task % pieces * piece, to = std::min(row, from + piece);
     row_walk(p, l, loops, l.scratch.data() + worker * each).run(first, last, from, to);
   };
@@ -255,6 +252,7 @@ std::size_t rows_scratch_bytes(const tile_program& p, std::span<const tensor> in
   if (adjacent_rows(p, loops))
     return threads * (p.blocks()->scratch_bytes(loops.row(), p.blocks()->strip_for(loops.row())) + strip_streams_bytes);
   if (const auto t = find_transposed(p, loops)) return threads * transposed_scratch_bytes(p, loops, *t);
+  if (const auto e = joined_rows(p, loops)) return threads * expanded_scratch_bytes(p, loops, *e);
   if (level_by_level(p, loops)) return threads * batch_scratch_bytes(*p.blocks(), loops.row());
   return threads * p.scratch_bytes(loops.row());
 }
