@@ -164,6 +164,23 @@ TEST(serve_end, cuts_what_runs_on_models_before_a_reload_too) {
   EXPECT_EQ(s.answer(r).status, 503);
 }
 
+TEST(serve_end, a_request_has_its_time) {
+  service_options o;
+  o.models.models = {scripture.string()};
+  o.longest = std::chrono::milliseconds(30);
+  service s(o);
+  http_request r{"POST", "/v1/completions"};
+  r.body = R"({"model": "scripture", "prompt": "In the", "max_tokens": 250, "n": 128, "logit_bias": {"0": -100}})";
+  const http_reply whole = s.answer(r);
+  EXPECT_EQ(whole.status, 504);
+  EXPECT_EQ(json::parse(whole.body)["error"]["code"], "timeout");
+  // what it had begun is ended, and does not hold up the next one
+  r.body = R"({"model": "scripture", "prompt": "In the", "max_tokens": 1})";
+  for (int k = 0; k < 100 && s.answer(r).status != 200; ++k) {
+  }
+  EXPECT_GE(s.models()->language.at("scripture")->engine->statistics().canceled, 128u);
+}
+
 TEST(serve_traces, go_on_where_the_caller_is) {
   request_record r;
   const std::string trace = "0af7651916cd43dd8448eb211c80319c", parent = "b7ad6b7169203331";

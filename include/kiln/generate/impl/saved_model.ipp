@@ -55,10 +55,10 @@ void save_model(const config& c, const fs::path& folder) {
   if (is != model_format::gguf && is != model_format::safetensors)
     throw error(errc::unsupported, file.string() + ": expected weights in safetensors or GGUF, found a graph");
   std::error_code fault;
-  fs::create_directories(folder, fault);
   if (fs::equivalent(folder, c.folder, fault))
     throw error(errc::invalid_argument, folder.string() + ": expected another folder than that of the weights");
   const detail::built_decoder made = detail::decoder_of(c);
+  fs::create_directories(folder, fault);
   save(made.graph, folder / "model.kiln");
   write(folder / "genai_config.json",
         settings_of(c, std::min(c.context_length.value_or(made.context), made.context)).dump(1) + "\n");
