@@ -6,9 +6,12 @@
 #include "kiln/backend/hip/compile.hpp"
 #include "kiln/backend/hip/hip_target.hpp"
 #include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
+#include "kiln/backend/hip/impl/gemm/turn_weights.hpp"
 #include "kiln/graph/builder.hpp"
 #include "kiln/op/more.hpp"
+#include "kiln/pass/fuse_contraction.hpp"
 #include "kiln/runtime/executable.hpp"
+#include "pass/evaluate.hpp"
 
 using namespace kiln;
 
@@ -173,6 +176,34 @@ TEST(tile_kernels, few_rows_have_tiles_of_their_own) {
   EXPECT_NE(first(1, 4096, false, true).atom, "few_rows");
   EXPECT_NE(first(1, 4096, true, false).atom, "few_rows");
   EXPECT_NE(first(1, 128, true, true).atom, "few_rows");
+}
+// Constant weights lie along their depth where rows may be few, and mean the same.
+TEST(tile_kernels, weights_are_turned_where_rows_may_be_few) {
+  constexpr std::int64_t n = 272, k = 72;
+  const auto counted = [](const dims& lens) {
+    small_vector<std::int64_t> values;
+    for (std::int64_t i = 0; i < product(lens).value(); ++i) values.push_back(i * 7 % 9 - 4);
+    return literal::of<std::int64_t>({dtype::f16, lens}, values);
+  };
+  const auto turns = [&](const dims& lens, std::int64_t cols, bool check) {
+    builder b;
+    const value x = b.input("x", dtype::f16, lens);
+    b.output(x.dot(b.constant(counted({k, cols}))).relu(), "y");
+    program p = b.finish();
+    fuse_contraction(p);
+    const program before = p;
+    const bool changed = hip::turn_weights(p).changed();
+    verify(p);
+    if (check) {
+      const small_vector<literal> given{counted(lens)};
+      EXPECT_EQ(test::evaluate(p, given), test::evaluate(before, given));
+    }
+    return changed;
+  };
+  EXPECT_TRUE(turns({5, k}, n, true));
+  EXPECT_TRUE(turns({dimension::symbol("rows", 1), k}, n, false));
+  EXPECT_FALSE(turns({33, k}, n, false));
+  EXPECT_FALSE(turns({5, k}, 128, false));
 }
 // Weights as they are and as they are stored in blocks, by few rows and by many.
 TEST(tile_kernels, products_with_constant_weights_compile) {
