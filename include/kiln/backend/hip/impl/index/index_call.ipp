@@ -183,7 +183,7 @@ void index_kernel::run(const launch& l) const {
       continue;
     }
     const std::int64_t part = how.written() ? threads * how.each : threads;
-    const std::int64_t blocks = how.written()    ? (work + part - 1) / part
+    const std::int64_t blocks = how.written()  ? (work + part - 1) / part
                                 : c.lanes == 0 ? std::min<std::int64_t>((work + part - 1) / part, 1 << 20)
                                                : (work * c.lanes + threads - 1) / threads;
     function_of(c, how)->give(*l.queue, {static_cast<unsigned>(blocks)}, {threads}, 0, values.data());

@@ -88,7 +88,8 @@ struct reduce_geometry {
     }
     each_ = std::max<std::int64_t>(1, (runs + lanes_ - 1) / lanes_);
     // long rows and few of them: parts of a row go to several blocks, a kernel a level, and each joins what the ones
-    // before it summed. Where there are several levels, that pays for their launches where a thread would have many runs
+    // before it summed. Where there are several levels, that pays for their launches where a thread would have many
+    // runs
     bool several = p_.levels > 1;
     for (const auto& r : p_.results) several = several || r.full;
     const std::int64_t blocks = (rows_ + rows_a_block_ - 1) / rows_a_block_, many = several ? 32 : 8;
