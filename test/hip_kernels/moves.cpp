@@ -159,13 +159,13 @@ kiln::hip::index_call gather_call() {
 }
 
 TEST(moves, sizes_of_much_work_stand_in_the_text) {
-  const std::string text = kiln::hip::call_text(gather_call(), {true, true});
+  const std::string text = kiln::hip::call_text(gather_call(), {true, 4});
   EXPECT_THAT(text, HasSubstr("constexpr kiln::gpu::gather_sizes n = __builtin_bit_cast(kiln::gpu::gather_sizes, "
                               "words{{5ull, 6ull, 7ull}});"));
   EXPECT_THAT(text, HasSubstr("using index = int;"));
   EXPECT_THAT(text, HasSubstr("constexpr index all = 1048576;"));
   EXPECT_THAT(text, Not(HasSubstr("const kiln::gpu::gather_sizes n,"))) << "and are not passed";
-  const std::string passed = kiln::hip::call_text(gather_call(), {false, false});
+  const std::string passed = kiln::hip::call_text(gather_call(), {false, 0});
   EXPECT_THAT(passed, HasSubstr("const kiln::gpu::gather_sizes n, i64 work"));
   EXPECT_THAT(passed, HasSubstr("const i64 at = next;"));
 }

@@ -140,9 +140,9 @@ TEST(written_rows, blocks_that_share_rows_join_what_each_of_them_summed) {
     bool whole;  // softmax; else the logarithm of the sum of powers of e
     std::size_t later;
   };
-  const row_case all[] = {{"softmax", {1, 17001}, 1, true, 2},
-                          {"softmax of columns", {600, 32}, 0, true, 2},
-                          {"a sum of powers", {2, 9001}, 1, false, 2}};
+  const row_case all[] = {{"softmax", {1, 40001}, 1, true, 2},
+                          {"softmax of columns", {1100, 32}, 0, true, 2},
+                          {"a sum of powers", {2, 35001}, 1, false, 2}};
   written_kernels kernels;
   const architecture where = architecture::named("sm_90");
   std::vector<row_kernel_plan> plans;

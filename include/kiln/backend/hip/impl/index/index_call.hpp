@@ -36,8 +36,9 @@ struct index_call {
 
 /// What a kernel's text is made for beside its call.
 struct call_form {
-  bool narrow = false;   ///< int holds every place in the operands
-  bool written = false;  ///< numbers and work stand in the text, and a thread works `each` elements
+  bool narrow = false;  ///< int holds every place in the operands
+  int each = 0;         ///< not 0: numbers and work stand in the text, and a thread works so many elements
+  bool written() const { return each != 0; }
 };
 /// The text of a call's kernel.
 std::string call_text(const index_call& c, const call_form& how);

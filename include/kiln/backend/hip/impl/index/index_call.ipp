@@ -88,7 +88,10 @@ call_form index_kernel::form_of(const index_call& c, std::span<const tensor> in,
         places += std::max<std::int64_t>(t.lens[d] - 1, 0) * std::abs(t.strides[d]);
       reach = std::max({reach, places, t.elements()});
     }
-  return {c.lanes == 0 && reach < most_of_int, is_written(c)};
+  // where there are few elements, more threads are better than more for each
+  constexpr std::int64_t few = std::int64_t{1} << 19;
+  const int each = !is_written(c) ? 0 : c.work < few ? 1 : c.work < 2 * few ? std::min(c.each, 2) : c.each;
+  return {c.lanes == 0 && reach < most_of_int, each};
 }
 
 namespace {
@@ -112,7 +115,7 @@ std::string call_text(const index_call& c, const call_form& how) {
   std::string list;
   // each thread writes what no other reads
   for (std::size_t k = 0; k < c.types.size(); ++k) list += c.types[k] + "* __restrict__ p" + std::to_string(k) + ", ";
-  if (!c.numbers.type.empty() && !how.written) list += "const " + c.numbers.type + " n, ";
+  if (!c.numbers.type.empty() && !how.written()) list += "const " + c.numbers.type + " n, ";
   const std::string together = c.cluster == 0 ? "" : "__cluster_dims__(" + std::to_string(c.cluster) + ", 1, 1) ";
   t.open_kernel(c.cluster == 0 ? threads : c.lanes, together, c.entry, "(", list, "i64 work, int* __restrict__ ",
                 c.lanes == 0 ? "faulted)" : "faults)");
@@ -121,15 +124,15 @@ std::string call_text(const index_call& c, const call_form& how) {
   if (c.cluster != 0) {
     t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
     t.line(c.call, ";");
-  } else if (how.written) {
+  } else if (how.written()) {
     if (!c.numbers.type.empty()) write_numbers(t, c.numbers);
     t.line("using index = ", how.narrow ? "int" : "i64", ";");
     t.line("constexpr index all = ", c.work, ";");
-    t.line("const index first = index(blockIdx.x) * ", threads * c.each, " + index(threadIdx.x);");
+    t.line("const index first = index(blockIdx.x) * ", threads * how.each, " + index(threadIdx.x);");
     // reads of all elements come first where all of them exist
-    t.open("if (first + ", threads * (c.each - 1), " < all)");
+    t.open("if (first + ", threads * (how.each - 1), " < all)");
     t.line("KILN_UNROLL");
-    t.open("for (int u = 0; u < ", c.each, "; ++u)");
+    t.open("for (int u = 0; u < ", how.each, "; ++u)");
     t.line("const index at = first + u * ", threads, ";");
     t.line(c.call, ";");
     t.close();
@@ -170,7 +173,7 @@ void index_kernel::run(const launch& l) const {
     for (std::size_t k = 0; k < c.types.size(); ++k) values.push_back(&pointers[k]);
     const call_form how = form_of(c, l.in, l.out);
     std::vector<std::byte> numbers = c.numbers.value;
-    if (!numbers.empty() && !how.written) values.push_back(numbers.data());
+    if (!numbers.empty() && !how.written()) values.push_back(numbers.data());
     std::int64_t work = c.work;
     std::int32_t* faults = l.faults;
     values.push_back(&work), values.push_back(&faults);
@@ -179,8 +182,8 @@ void index_kernel::run(const launch& l) const {
                                 static_cast<std::size_t>(c.shared_bytes), values.data());
       continue;
     }
-    const std::int64_t part = how.written ? threads * c.each : threads;
-    const std::int64_t blocks = how.written    ? (work + part - 1) / part
+    const std::int64_t part = how.written() ? threads * how.each : threads;
+    const std::int64_t blocks = how.written()  ? (work + part - 1) / part
                                 : c.lanes == 0 ? std::min<std::int64_t>((work + part - 1) / part, 1 << 20)
                                                : (work * c.lanes + threads - 1) / threads;
     function_of(c, how)->give(*l.queue, {static_cast<unsigned>(blocks)}, {threads}, 0, values.data());

@@ -88,15 +88,12 @@ struct reduce_geometry {
     }
     each_ = std::max<std::int64_t>(1, (runs + lanes_ - 1) / lanes_);
     // long rows and few of them: parts of a row go to several blocks, a kernel a level, and each joins what the ones
-    // before it summed. Where there are several levels, that must pay for their launches, and positions for being
-    // computed at each
+    // before it summed. Where there are several levels, that pays for their launches where a thread would have many
+    // runs
     bool several = p_.levels > 1;
     for (const auto& r : p_.results) several = several || r.full;
-    constexpr std::int64_t long_line = 256;
-    const bool lines = columns_ || (!row_nest_.extent.empty() && row_nest_.extent.back() >= long_line);
-    const std::int64_t blocks = (rows_ + rows_a_block_ - 1) / rows_a_block_;
-    if (sums_ > 0 && (!several || lines) && runs > lanes_ * 8 && blocks * (several ? 2 : 1) < where.multiprocessors &&
-        rows_ > 0) {
+    const std::int64_t blocks = (rows_ + rows_a_block_ - 1) / rows_a_block_, many = several ? 32 : 8;
+    if (sums_ > 0 && runs > lanes_ * many && blocks * (several ? 2 : 1) < where.multiprocessors && rows_ > 0) {
       splits_ =
           std::min<std::int64_t>(std::min<std::int64_t>(2 * where.multiprocessors / blocks, 256), runs / lanes_ / 4);
       splits_ =
