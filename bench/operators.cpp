@@ -56,11 +56,10 @@ std::vector<case_row> read_list(const settings& s) {
   return rows;
 }
 
-executable load(const settings& s, std::span<const std::byte> model) {
+executable load(const settings& s, const std::filesystem::path& model) {
   compile_options options;
   options.threads = s.threads;
-  const std::string folder = std::filesystem::path(s.list).parent_path().string();
-  return compile(onnx::parse_model(model, folder.empty() ? "." : folder).graph, eigen_target(), options);
+  return compile(onnx::read_model(model.string()).graph, eigen_target(), options);
 }
 
 // The sizes of symbols that a model's inputs give.
@@ -82,8 +81,11 @@ template <class F> auto peer_call(F&& f) try { return f(); } catch (const std::e
 
 std::string measure(const std::string& library, const case_row& row, const settings& s,
                     const bench::machine_rates& most) {
-  const std::string bytes = read_file(std::filesystem::path(s.list).parent_path() / row.file);
-  const auto model = std::as_bytes(std::span(bytes));
+  const std::filesystem::path model = std::filesystem::path(s.list).parent_path() / row.file;
+  const std::map<std::string, argument> named = [&] {
+    const std::string bytes = read_file(model);  // which also has the system keep them
+    return inputs_of(row, std::as_bytes(std::span(bytes)));
+  }();
   // The better of two: the first touches memory that the system has yet to find.
   const auto threads = static_cast<int>(s.threads);
   std::unique_ptr<peer::session> other;
@@ -99,7 +101,6 @@ std::string measure(const std::string& library, const case_row& row, const setti
     own.emplace(load(s, model));
     own_load = std::min(own_load, ms_since(start));
   }
-  const std::map<std::string, argument> named = inputs_of(row, model);
   std::vector<argument> inputs;
   for (const port& p : own->inputs()) inputs.push_back(named.at(p.name));
   peer::session::binding bound(*other, named);
@@ -131,11 +132,11 @@ double status_mib(const std::string& field) {
 
 // MiB that this process grows by at most while it loads the model and runs it once.
 std::string peak_memory(const std::string& library, const case_row& row, const settings& s, bool with_peer) {
-  const std::filesystem::path path = std::filesystem::path(s.list).parent_path() / row.file;
-  std::string bytes = read_file(path);
-  const auto model = std::as_bytes(std::span(bytes));
-  const std::map<std::string, argument> named = inputs_of(row, model);
-  if (!with_peer) bytes = {};
+  const std::filesystem::path model = std::filesystem::path(s.list).parent_path() / row.file;
+  const std::map<std::string, argument> named = [&] {
+    const std::string bytes = read_file(model);
+    return inputs_of(row, std::as_bytes(std::span(bytes)));
+  }();
   malloc_trim(0);
   std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins here
   const double before = status_mib("VmRSS:");
@@ -143,9 +144,7 @@ std::string peak_memory(const std::string& library, const case_row& row, const s
     peer::session other(library, model, static_cast<int>(s.threads));
     other.run(named);
   } else {
-    compile_options options;
-    options.threads = s.threads;
-    const executable own = compile(onnx::read_model(path.string()).graph, eigen_target(), options);
+    const executable own = load(s, model);
     own.run(named);
   }
   return fmt::format("{:.1f}", status_mib("VmHWM:") - before);

@@ -30,8 +30,8 @@ cat <<END
 
 Written by \`bench/performance.sh\` from \`bench/versus_onnxruntime\`: both run by turns in one process, with $threads threads and
 fp32. A ratio is ONNX Runtime's time over kiln's, the median over rounds of adjacent runs; \`ratio of best\` that of the
-shortest runs, which other programs disturbed least; \`load ratio\` is the same for creating a session and for reading and compiling a
-model; \`difference\` is the greatest one, relative to the greatest output.
+shortest runs, which other programs disturbed least; \`load ratio\` is the same for creating a session of a file and for reading and compiling
+it; \`difference\` is the greatest one, relative to the greatest output.
 
 Rows \`light_…\` are the ONNX project's light models; the others are networks and layers of true size with random weights
 (\`bench/models\`), whose names say channels and extents; scripture and digits are the trained examples. To take them: \`bash cmake/peer.sh\`

@@ -60,22 +60,20 @@ struct row {
 row measure(const std::string& library, const model_settings& which, const settings& s) {
   const std::string& path = which.path;
   std::ifstream in(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  const auto model = std::as_bytes(std::span(bytes));
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};  // which also has the system keep them
+  const auto threads = static_cast<int>(which.threads);
   auto start = clock_type::now();
-  const peer::session other(library, model, static_cast<int>(which.threads), s.plugin,
-                            {{"threads", std::to_string(which.threads)}});
+  const peer::session other = s.plugin.empty() ? peer::session(library, std::filesystem::path(path), threads)
+                                               : peer::session(library, std::as_bytes(std::span(bytes)), threads,
+                                                               s.plugin, {{"threads", std::to_string(which.threads)}});
   const double peer_load = ms_since(start);
   start = clock_type::now();
-  const std::size_t slash = path.rfind('/');
   compile_options options;
   options.threads = which.threads;
   options.tuning = s.tuning;
   onnx::import_options sizes;
   sizes.dimensions = which.dims;
-  const executable own =
-      compile(onnx::parse_model(model, slash == std::string::npos ? "." : path.substr(0, slash), sizes).graph,
-              eigen_target(), options);
+  const executable own = compile(onnx::read_model(path, sizes).graph, eigen_target(), options);
   const double own_load = ms_since(start);
 
   std::map<std::string, argument> named;

@@ -97,21 +97,17 @@ class api {
 class session {
  public:
   using options_of_plugin = std::vector<std::pair<std::string, std::string>>;
-  session(const std::string& path, std::span<const std::byte> model, int threads = 2, const std::string& plugin = {},
+  session(const std::string& library, std::span<const std::byte> model, int threads = 2, const std::string& plugin = {},
           const options_of_plugin& with = {})
-      : api_(path), memory_(api_.get(slot::cpu_memory, 1, 0)), allocator_(api_.get(slot::allocator)) {
-    void* env = api_.get(slot::create_env, 3, "kiln");
-    void* options = api_.get(slot::create_options);
-    api_.call(slot::set_threads, options, threads);
-    api_.call(slot::set_optimization_level, options, 99);
-    if (!plugin.empty()) append(plugin, env, options, with);
-    session_ = api_.get(slot::create_session_from_array, env, static_cast<const void*>(model.data()), model.size(),
-                        static_cast<const void*>(options));
-    for (std::size_t i = 0; i < api_.get<std::size_t>(slot::input_count, session_); ++i)
-      inputs_.emplace_back(api_.get<char*>(slot::input_name, session_, i, allocator_));
-    for (std::size_t i = 0; i < api_.get<std::size_t>(slot::output_count, session_); ++i)
-      outputs_.emplace_back(api_.get<char*>(slot::output_name, session_, i, allocator_));
-  }
+      : session(library, threads, plugin, with, [&](const api& a, void* env, const void* options) {
+          return a.get(slot::create_session_from_array, env, static_cast<const void*>(model.data()), model.size(),
+                       options);
+        }) {}
+  /// Of a model's file.
+  session(const std::string& library, const std::filesystem::path& model, int threads)
+      : session(library, threads, {}, {}, [&](const api& a, void* env, const void* options) {
+          return a.get(slot::create_session, env, model.c_str(), options);
+        }) {}
   const std::vector<std::string>& inputs() const { return inputs_; }
   const std::vector<std::string>& outputs() const { return outputs_; }
 
@@ -159,6 +155,21 @@ class session {
   }
 
  private:
+  template <class Create>
+  session(const std::string& library, int threads, const std::string& plugin, const options_of_plugin& with,
+          Create&& create)
+      : api_(library), memory_(api_.get(slot::cpu_memory, 1, 0)), allocator_(api_.get(slot::allocator)) {
+    void* env = api_.get(slot::create_env, 3, "kiln");
+    void* options = api_.get(slot::create_options);
+    api_.call(slot::set_threads, options, threads);
+    api_.call(slot::set_optimization_level, options, 99);
+    if (!plugin.empty()) append(plugin, env, options, with);
+    session_ = create(api_, env, options);
+    for (std::size_t i = 0; i < api_.get<std::size_t>(slot::input_count, session_); ++i)
+      inputs_.emplace_back(api_.get<char*>(slot::input_name, session_, i, allocator_));
+    for (std::size_t i = 0; i < api_.get<std::size_t>(slot::output_count, session_); ++i)
+      outputs_.emplace_back(api_.get<char*>(slot::output_name, session_, i, allocator_));
+  }
   void append(const std::string& plugin, void* env, void* options, const options_of_plugin& with) {
     const std::string name = "KilnExecutionProvider";
     static std::once_flag registered;

@@ -6,6 +6,9 @@ namespace kiln {
 
 namespace detail {
 
+// The same at run time, to the shape `s`.
+literal joined_columns(const small_vector<literal>& parts, const shape& s);
+
 /// Constants side by side along their last axis; equal leading extents.
 constexpr literal side_by_side(const small_vector<literal>& parts) {
   shape s = parts[0].get_shape();
@@ -21,16 +24,7 @@ constexpr literal side_by_side(const small_vector<literal>& parts) {
     kiln::evaluate(op::concat{static_cast<std::int64_t>(last)}, e);
     return e.literals()[0];
   }
-  buffer data = buffer::allocate(static_cast<std::size_t>(s.bytes().value()));
-  const std::size_t row = static_cast<std::size_t>(s.lens[last].value()) * size_of(s.type);
-  const std::size_t rows = row ? data.size() / row : 0;
-  std::size_t at = 0;
-  for (const literal& l : parts) {
-    const std::size_t part = static_cast<std::size_t>(l.get_shape().lens[last].value()) * size_of(s.type);
-    for (std::size_t r = 0; r < rows; ++r) std::memcpy(data.data() + r * row + at, l.bytes() + r * part, part);
-    at += part;
-  }
-  return literal(s, std::move(data));
+  return joined_columns(parts, s);
 }
 
 /// Products of one left operand with constant matrices, of which the results are only viewed.

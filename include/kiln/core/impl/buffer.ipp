@@ -9,6 +9,7 @@
 #include "kiln/core/error.hpp"
 #include "kiln/core/huge_page.hpp"
 #include "kiln/core/memory_source.hpp"
+#include "kiln/core/page_memory.hpp"
 
 namespace kiln {
 namespace {
@@ -66,18 +67,22 @@ buffer_block* allocate_block(std::size_t bytes) {
   // Weights and arenas in 4 KiB pages cost a product a page walk for each row it reads.
   const bool huge = padded >= huge_page / 2;
   if (const memory_scope* const scope = memory_scope::current()) return sourced_block(*scope, bytes, padded, huge);
-  auto* block = new buffer_block;
+  auto block = std::make_unique<buffer_block>();
+  block->size = bytes;
+  if (huge)
+    if (const page_part pages = take_pages(bytes); pages.at) {
+      block->bytes = pages.at;
+      block->owner = pages.owner;
+      block->release = pages.give_back;
+      return block.release();
+    }
   void* data = ::operator new(padded, huge ? page_aligned : line_aligned, std::nothrow);
-  if (!data) {
-    delete block;
-    throw std::bad_alloc();
-  }
+  if (!data) throw std::bad_alloc();
   if (huge) ::madvise(data, padded, MADV_HUGEPAGE);  // a wish: refusal changes nothing but speed
   block->bytes = static_cast<std::byte*>(data);
-  block->size = bytes;
   block->owner = data;
   block->release = huge ? free_aligned<page_aligned> : free_aligned<line_aligned>;
-  return block;
+  return block.release();
 }
 
 void retain_block(buffer_block* block) noexcept { __atomic_add_fetch(&block->references, 1, __ATOMIC_RELAXED); }

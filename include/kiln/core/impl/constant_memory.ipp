@@ -10,6 +10,7 @@
 #include "kiln/core/constant_memory.hpp"
 #include "kiln/core/huge_page.hpp"
 #include "kiln/core/memory_source.hpp"
+#include "kiln/core/page_memory.hpp"
 
 namespace kiln {
 namespace {
@@ -92,9 +93,11 @@ buffer constant_memory::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   // A buffer of its own is what a sanitizer of addresses watches.
   // A source counts each buffer.
-  if (KILN_SANITIZES_ADDRESSES || memory_scope::current() || bytes > region::most / 2 ||
-      (asked_ += bytes) <= huge_page / 2)
+  if (KILN_SANITIZES_ADDRESSES || memory_scope::current() || (asked_ += bytes) <= huge_page / 2)
     return buffer::allocate(bytes);
+  if (const detail::page_part pages = detail::take_pages(bytes); pages.at)
+    return buffer::borrow(pages.at, bytes, pages.owner, pages.give_back);
+  if (bytes > region::most / 2) return buffer::allocate(bytes);
   auto own = std::make_unique<part>();
   own->size = padded_bytes(bytes);
   if (last_) own->at = last_->take(own->size);

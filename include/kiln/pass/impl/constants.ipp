@@ -3,9 +3,11 @@
 #include <cstring>
 #include <utility>
 
+#include "kiln/core/mapped_file.hpp"
 #include "kiln/core/simd.hpp"
 #include "kiln/pass/constants.hpp"
 #include "kiln/pass/lent_threads.hpp"
+#include "kiln/pass/merge_products.hpp"
 
 namespace kiln::detail {
 namespace {
@@ -88,6 +90,12 @@ template <std::size_t Bytes> void copy_elements(const layout& at, const std::byt
   });
 }
 
+// What was read and is rarely read again need not stay in memory beside what was made of it.
+void forget(const literal& l) {
+  constexpr std::size_t least = std::size_t{1} << 20;  // the system takes some time for each call
+  if (l.data().size() >= least) forget_pages(l.data());
+}
+
 }  // namespace
 
 void copy_laid_out(const layout& at, std::size_t bytes, const std::byte* from, std::byte* to) {
@@ -96,6 +104,25 @@ void copy_laid_out(const layout& at, std::size_t bytes, const std::byte* from, s
                     : bytes == 4 ? &copy_elements<4>
                                  : &copy_elements<8>;
   copy(at, from, to);
+}
+
+literal joined_columns(const small_vector<literal>& parts, const shape& s) {
+  buffer made = buffer::allocate(static_cast<std::size_t>(s.bytes().value()));
+  const std::size_t last = s.rank() - 1, row = static_cast<std::size_t>(s.lens[last].value()) * size_of(s.type);
+  const std::int64_t rows = row ? static_cast<std::int64_t>(made.size() / row) : 0;
+  const std::int64_t tasks = std::clamp<std::int64_t>(static_cast<std::int64_t>(made.size() >> 20), 1, 64);
+  for_each_part(tasks, [&](std::int64_t task) {
+    for (std::int64_t r = rows * task / tasks; r < rows * (task + 1) / tasks; ++r) {
+      std::byte* to = made.data() + static_cast<std::size_t>(r) * row;
+      for (const literal& l : parts) {
+        const std::size_t part = static_cast<std::size_t>(l.get_shape().lens[last].value()) * size_of(s.type);
+        if (part != 0) std::memcpy(to, l.bytes() + static_cast<std::size_t>(r) * part, part);
+        to += part;
+      }
+    }
+  });
+  for (const literal& l : parts) forget(l);
+  return literal(s, std::move(made));
 }
 
 bool finite_floats(const literal& l) {
@@ -173,6 +200,7 @@ literal fold_laid_out(const operation& op, std::span<const literal* const> from,
       e.finish();
     }
   });
+  for (const literal* l : from) forget(*l);
   return literal(result, made);
 }
 

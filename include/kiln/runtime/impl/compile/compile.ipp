@@ -1,5 +1,6 @@
 #include <chrono>
 
+#include "kiln/core/page_memory.hpp"
 #include "kiln/pass/lent_threads.hpp"
 #include "kiln/runtime/impl/compile/free_constants.hpp"
 #include "kiln/runtime/impl/run/executable_access.hpp"
@@ -121,6 +122,7 @@ executable compile(program p, const target& t, const compile_options& options) {
 }
 
 executable detail::compile_bound(program p, const target& t, const compile_options& options) {
+  const page_scope pages;
   auto s = std::make_unique<detail::compiled_program>();
   s->pool = detail::pool_of(options);
   s->ports.take_inputs(p);

@@ -1,9 +1,13 @@
 #include <algorithm>
+#include <cstring>
 
+#include "kiln/core/huge_page.hpp"
+#include "kiln/core/mapped_file.hpp"
 #include "kiln/runtime/impl/compile/free_constants.hpp"
 #include "kiln/runtime/impl/compile/make_step_kernel.hpp"
 #include "kiln/runtime/impl/plan/labels.hpp"
 #include "kiln/runtime/impl/plan/open_rules.hpp"
+#include "kiln/runtime/thread_pool.hpp"
 #include "kiln/runtime/tuner.hpp"
 
 namespace kiln::detail {
@@ -106,7 +110,11 @@ class planner {
   // A kernel that holds a constant in its own form reads it no more, and one that nothing reads is freed.
   void leave(std::uint32_t i, value_id v) {
     const std::uint32_t last = values_.readers().leave(graph_, i, v);
-    if (last != lower::none && graph_[last].kind == instruction_kind::literal) free_constant(graph_[last]);
+    if (last == lower::none) return;
+    if (graph_[last].kind == instruction_kind::literal) {
+      if (graph_[last].constant.data().size() >= huge_page / 2) forget_pages(graph_[last].constant.data());
+      free_constant(graph_[last]);
+    }
   }
 
   stride_support written(value_id v) const { return kernels_[v.instruction]->output_strides(v.result); }
@@ -205,13 +213,27 @@ class planner {
       }
     }
   }
+  // As an argument of it, which copies what lies at an odd address, with all threads.
+  literal aligned(const literal& l) {
+    constexpr std::size_t some = std::size_t{1} << 20;
+    const std::size_t bytes = l.data().size();
+    if (bytes < 2 * some || reinterpret_cast<std::uintptr_t>(l.bytes()) % size_of(l.get_shape().type) == 0)
+      return argument(l).to_literal();
+    buffer copy = buffer::allocate(bytes);
+    pool_.parallel_for(static_cast<std::int64_t>((bytes + some - 1) / some), [&](std::int64_t task, unsigned) {
+      const std::size_t at = static_cast<std::size_t>(task) * some;
+      std::memcpy(copy.data() + at, l.bytes() + at, std::min(some, bytes - at));
+    });
+    forget_pages(l.data());
+    return {l.get_shape(), std::move(copy)};
+  }
   void take_constant(const instruction& ins, planned_buffer& to) {
     to.type = ins.results[0].type;
     if (ins.constant.has_symbols()) {
       to.kind = lower::memory::symbolic;
       for (dimension d : *ins.constant.data().values<dimension>()) to.values.push_back(plan_.sizes.slot(d));
     } else {
-      to.constant = target_.has_device() ? ins.constant : argument(ins.constant).to_literal();
+      to.constant = target_.has_device() ? ins.constant : aligned(ins.constant);
       if (choices_.held) choices_.held->emplace(ins.constant.bytes(), to.constant);
       plan_.constant_bytes += to.constant.data().size();
     }

@@ -1,0 +1,33 @@
+#pragma once
+#include <cstddef>
+
+namespace kiln {
+
+/// While one lives, in any thread, large buffers lie one behind the other in pages of 2 MiB, and what they give back
+/// serves the next ones: a page from the system costs its zeroing, and loading a model makes and frees more bytes than
+/// it keeps. When the last one goes the system gets the pages that nobody uses, but for `kept_free_bytes`.
+class page_scope {
+ public:
+  page_scope();
+  ~page_scope();
+  page_scope(const page_scope&) = delete;
+  page_scope& operator=(const page_scope&) = delete;
+
+  /// So much stays free in pages that were used, for the next program that is loaded.
+  static constexpr std::size_t kept_free_bytes = std::size_t{32} << 20;
+};
+
+namespace detail {
+
+/// Uninitialized bytes, aligned to 64, from the pages of a scope, and what gives them back. Null where no scope lives
+/// or the system gives no memory.
+struct page_part {
+  std::byte* at = nullptr;
+  void* owner = nullptr;
+  void (*give_back)(void* owner) = nullptr;
+};
+page_part take_pages(std::size_t bytes);
+
+}  // namespace detail
+
+}  // namespace kiln

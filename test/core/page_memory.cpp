@@ -1,0 +1,108 @@
+#include "kiln/core/page_memory.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "kiln/config.hpp"
+#include "kiln/core/buffer.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+// Pages of 4 KiB of a range that take memory; 0 where it is not mapped.
+std::size_t resident(const std::byte* at, std::size_t bytes) {
+  const std::size_t page = 4096, into = (page - reinterpret_cast<std::uintptr_t>(at) % page) % page;
+  std::vector<unsigned char> pages((bytes - into) / page);
+  if (::mincore(const_cast<std::byte*>(at) + into, pages.size() * page, pages.data()) != 0) return 0;
+  return static_cast<std::size_t>(std::count_if(pages.begin(), pages.end(), [](auto p) { return (p & 1) != 0; }));
+}
+buffer filled(std::size_t bytes, int value) {
+  buffer b = buffer::allocate(bytes);
+  std::memset(b.data(), value, bytes);
+  return b;
+}
+bool holds(const buffer& b, int value) {
+  return std::all_of(b.data(), b.data() + b.size(), [&](std::byte x) { return x == static_cast<std::byte>(value); });
+}
+long faults() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  return used.ru_minflt;
+}
+
+class pages : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (KILN_SANITIZES_ADDRESSES) GTEST_SKIP() << "each buffer has memory of its own";
+  }
+};
+
+TEST_F(pages, freed_memory_serves_the_next_buffers_without_faults) {
+  const page_scope scope;
+  filled(90 * mib, 1);
+  const long before = faults();
+  {
+    const buffer a = filled(43 * mib, 2), b = filled(46 * mib, 3);
+    for (const buffer* x : {&a, &b}) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(x->data()) % 64, 0u);
+    EXPECT_TRUE(holds(a, 2));
+    EXPECT_TRUE(holds(b, 3));
+  }
+  const buffer all = filled(89 * mib, 4);  // neighbors are one room
+  EXPECT_TRUE(holds(all, 4));
+  EXPECT_LE(faults() - before, 8);
+}
+
+TEST_F(pages, the_system_gets_what_is_free_when_the_last_scope_ends) {
+  buffer kept, freed;
+  const std::byte* at = nullptr;
+  {
+    const page_scope outer;
+    {
+      const page_scope inner;
+      kept = filled(3 * mib, 1);
+      freed = filled(200 * mib, 2);
+      at = freed.data();
+      freed = buffer();
+    }
+    EXPECT_GE(resident(at, 200 * mib), 190 * mib / 4096) << "the outer scope keeps them";
+  }
+  EXPECT_LE(resident(at, 200 * mib), (page_scope::kept_free_bytes + 4 * mib) / 4096);
+  EXPECT_TRUE(holds(kept, 1));
+}
+
+TEST_F(pages, buffers_outlive_the_scope_and_give_their_memory_back) {
+  buffer large;
+  {
+    const page_scope scope;
+    large = filled(120 * mib, 5);
+  }
+  EXPECT_TRUE(holds(large, 5));
+  const std::byte* const at = large.data();
+  large = buffer();
+  EXPECT_LE(resident(at, 120 * mib), (page_scope::kept_free_bytes + 4 * mib) / 4096);
+}
+
+TEST_F(pages, several_threads_take_and_give) {
+  const page_scope scope;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([t] {
+      for (int i = 0; i < 40; ++i) {
+        const buffer a = filled(mib + static_cast<std::size_t>(i * 50000 + t), t), b = filled(2 * mib, t + 10);
+        EXPECT_TRUE(holds(a, t));
+        EXPECT_TRUE(holds(b, t + 10));
+      }
+    });
+  for (std::thread& t : threads) t.join();
+}
+
+}  // namespace
+}  // namespace kiln
