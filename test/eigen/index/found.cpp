@@ -115,7 +115,8 @@ TEST(compress, of_a_run) {
                            extent = axis < 0 ? all : lens[static_cast<std::size_t>(axis)].value();
         const op::compress o{std::max<std::int64_t>(axis, 0), axis < 0, dimension::symbol("count")};
         const auto make = [&](builder& b) {
-          b.output(b.add(o, b.input("x", type, lens), b.input("where", dtype::boolean, {extent})));
+          const value x = b.input("x", type, lens);
+          b.output(b.add(o, x, b.input("where", dtype::boolean, {extent})));
         };
         const std::vector<argument> in{random_argument({type, lens}, 3, 0, 99),
                                        random_argument({dtype::boolean, {extent}}, 9)};
