@@ -3,7 +3,7 @@
 
 namespace kiln {
 
-/// While one lives, in any thread, large buffers lie one behind the other in pages of 2 MiB, and what they give back
+/// While one lives, in any thread, large buffers lie one after the other in pages of 2 MiB, and what they give back
 /// serves the next ones: a page from the system costs its zeroing, and loading a model makes and frees more bytes than
 /// it keeps. When the last one goes the system gets the pages that nobody uses, but for `kept_free_bytes`.
 class page_scope {

@@ -99,7 +99,7 @@ class page_memory {
     joined(first, wanted);
     return true;
   }
-  // The system gets the large pages that lie whole in a room. Returns the room behind them.
+  // The system gets the large pages that lie whole in a room. Returns the room after them.
   rooms::iterator unmap(rooms::iterator room) {
     const auto [begin, size] = *room;
     std::byte *const end = begin + size, *const first = page_from(begin);
