@@ -103,8 +103,12 @@ template <class T, class Weights> struct stored {
   }
   Weights weights(int block) const {
     Weights w;
-    static_cast<stored_argument&>(w) = {data.data(),      depth * Weights::bits / 8,   scales.data(),
-                                        zeros.data(),     depth / block,               zero_row(depth / block),
+    static_cast<stored_argument&>(w) = {data.data(),
+                                        depth * Weights::bits / 8,
+                                        scales.data(),
+                                        zeros.data(),
+                                        depth / block,
+                                        zero_row(depth / block),
                                         is_signed ? zero + 128 : zero};
     return w;
   }
@@ -113,7 +117,8 @@ template <class T, class Weights> struct stored {
     int number = field(data, depth * Weights::bits / 8, row, k);
     if (is_signed && number > 127) number -= 256;
     const int z = zeros_apart ? field(zeros, zero_row(blocks), row, k / block) : zero;
-    const double exact = (number - z) * static_cast<double>(widen(scales[static_cast<std::size_t>(row * blocks + k / block)]));
+    const double exact =
+        (number - z) * static_cast<double>(widen(scales[static_cast<std::size_t>(row * blocks + k / block)]));
     return static_cast<double>(widen(narrow<T>(static_cast<float>(exact))));  // weights are of type T
   }
 };
@@ -129,7 +134,8 @@ template <class T, class Weights> void check_stored(int block, int zero, bool ze
            [&](char*) { widen_numbers<T>(s.weights(block), wide.data(), cols, depth); });
   for (int j = 0; j < cols; ++j)
     for (int k = 0; k < depth; ++k)
-      ASSERT_EQ(static_cast<double>(widen(wide[static_cast<std::size_t>(j * depth + k)])), value(j, k)) << j << " " << k;
+      ASSERT_EQ(static_cast<double>(widen(wide[static_cast<std::size_t>(j * depth + k)])), value(j, k))
+          << j << " " << k;
 }
 
 TEST(device_few_rows, numbers_of_four_bits) {

@@ -72,7 +72,8 @@ inline constexpr dtype just_f32[] = {dtype::f32};
 
 /// Moves the dequantization of constant weights that are stored in blocks into the matrix product that reads them, bare
 /// or with its epilogue: the weights stay as they are stored, and the product's kernel reads them so. For targets with
-/// such a kernel, of products over floats of these types whose weights `reads` accepts; it runs after the fusion passes.
+/// such a kernel, of products over floats of these types whose weights `reads` accepts; it runs after the fusion
+/// passes.
 template <class Program>
 constexpr pass_note fuse_stored_weights(Program& p, std::span<const dtype> types = just_f32,
                                         stored_weights_filter<typename Program::module_type> reads = nullptr) {

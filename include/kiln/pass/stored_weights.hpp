@@ -20,7 +20,8 @@ constexpr std::int64_t stored_bits(const op::block_dequantize& op, dtype data) {
   return op.bits == 8 ? bits_of(data) : op.bits;
 }
 
-/// What `rhs` is if it is one such matrix of type `t`, the same for the whole batch, whose blocks are whole 32-bit words.
+/// What `rhs` is if it is one such matrix of type `t`, the same for the whole batch, whose blocks are whole 32-bit
+/// words.
 template <class Module>
 constexpr std::optional<stored_weights> find_stored_weights(const Module& m, value_id rhs, dtype t = dtype::f32) {
   stored_weights out;

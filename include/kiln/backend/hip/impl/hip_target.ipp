@@ -44,7 +44,8 @@ target_passes hip_target::passes() const {
   };
   static constexpr dtype types[] = {dtype::f16, dtype::bf16};
   static constexpr named_pass<program> fuse[] = {
-      {"fuse_stored_weights", [](program& p) {
+      {"fuse_stored_weights",
+       [](program& p) {
          return fuse_stored_weights(p, types, [](const stored_weights& w, const module_graph& m) {
            return hip::find_stored_form(w, m).has_value();
          });

@@ -46,7 +46,8 @@ inline gemm_plan plan_few_rows(const gemm_problem& p, const row_program* epilogu
   const std::string type(stored_name(p.type)), numbers = stored.empty() ? "plain_numbers<" + type + ">" : stored;
   const int together = tile.rows > 16 ? 1 : stored.empty() || tile.warps_n == 16 ? 2 : 4;
   t.open_kernel({threads, together, true}, "gemm_kernel(matrix_argument<", type, "> a, ",
-                stored.empty() ? "matrix_argument<" + type + ">" : "stored_argument", " b, epilogue result, gemm_sizes s)");
+                stored.empty() ? "matrix_argument<" + type + ">" : "stored_argument",
+                " b, epilogue result, gemm_sizes s)");
   t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
   t.line("gemm_of_few_rows<", type, ", ", numbers, ", ", tile.rows / 8, ", ", tile.cols / 16, ", ", tile.warps_n, ", ",
          tile.stages, ">(a, ", numbers, stored.empty() ? "::of(b)" : "{b}",

@@ -6,8 +6,8 @@ namespace kiln::hip {
 
 /// How kernels read weights that are stored in blocks (kernels/gemm/stored_numbers.hpp).
 struct stored_form {
-  std::string text;       ///< the type in a kernel's text
-  int run = 0;            ///< numbers of a piece
+  std::string text;              ///< the type in a kernel's text
+  int run = 0;                   ///< numbers of a piece
   gpu::stored_argument value{};  ///< without addresses
 };
 
@@ -49,7 +49,8 @@ inline widening plan_widening(const stored_form& form, dtype type, std::int64_t 
   kernel_text t(nullptr);
   const std::string_view name = stored_name(type);
   t.line("#include \"kiln/backend/hip/kernels/gemm/stored_numbers.hpp\"");
-  t.open_kernel(static_cast<int>(widening::threads), "widen(stored_argument from, ", name, "* to, int rows, int depth)");
+  t.open_kernel(static_cast<int>(widening::threads), "widen(stored_argument from, ", name,
+                "* to, int rows, int depth)");
   t.line("widen_numbers<", name, ">(", form.text, "{from}, to, rows, depth);");
   t.close();
   const std::int64_t pieces = rows * depth / form.run;

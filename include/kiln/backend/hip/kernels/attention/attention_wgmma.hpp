@@ -36,8 +36,8 @@ KILN_FN void start_sums(fragment<float, 8> (&sums)[Tile::value_depth / 16],
 
 /// Attention on the matrix unit of sm_90 that reads shared memory itself: four warps sum 64 rows, keys and values come
 /// from shared memory, queries and weights from registers. While the weights of a step are multiplied with its values,
-/// the next step's scores become weights (Shah et al. 2024). Warps wait for each other's copies and for stages that others
-/// read, never for a step itself. block_x counts tiles, block_y batch entries times key heads.
+/// the next step's scores become weights (Shah et al. 2024). Warps wait for each other's copies and for stages that
+/// others read, never for a step itself. block_x counts tiles, block_y batch entries times key heads.
 template <class T, class Tile, mask_kind Mask, bool Causal>
 KILN_FN void attention_on_wgmma(const attention_operand<const T>& q, const attention_operand<const T>& k,
                                 const attention_operand<const T>& v, const attention_operand<T>& out,
@@ -79,7 +79,7 @@ KILN_FN void attention_on_wgmma(const attention_operand<const T>& q, const atten
   typename atom::accumulator scores[1][4], sums[1][Tile::value_depth / 16] = {};
   typename atom::factor_a weights[4];
   u64* const full = reinterpret_cast<u64*>(shared + memory.wgmma_barriers_at());  // copied by all warps
-  u64* const read = full + stages;                                               // multiplied by all warps
+  u64* const read = full + stages;                                                // multiplied by all warps
   if (thread_index() < 2 * stages) start_barrier(full + thread_index(), Tile::warps);
   sync_block();
   const auto arrive = [&](u64* at) {

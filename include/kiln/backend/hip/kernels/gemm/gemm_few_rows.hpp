@@ -14,7 +14,8 @@ template <class T, class Weights, int Atoms, int Tiles, int Warps, int Ahead, cl
 KILN_FN void gemm_of_few_rows(const matrix_argument<T>& a, const Weights& weights, const Result& result, int rows,
                               int cols, int depth, float* shared) {
   using atom = atom_mma_narrow<T>;
-  constexpr int run = Weights::run, chunk = 4 * run, width = Tiles * 16, height = Atoms * 8, step = few_rows_step(width);
+  constexpr int run = Weights::run, chunk = 4 * run, width = Tiles * 16, height = Atoms * 8,
+                step = few_rows_step(width);
   constexpr int V = Result::width, runs_of_row = width / V;
   static_assert(!Result::along_rows && height * (width / V) <= Warps * warp_lanes);
   const int warp = thread_index() / warp_lanes, lane = lane_index(), group = lane / 4, along = lane % 4 * run;
@@ -60,8 +61,7 @@ KILN_FN void gemm_of_few_rows(const matrix_argument<T>& a, const Weights& weight
           weights.take(high, pieces[j][2 * t + 1], e / 4 + half);
           w.at[0] = low[0], w.at[1] = high[0], w.at[2] = low[1], w.at[3] = high[1];
           KILN_UNROLL
-          for (int m = 0; m < Atoms; ++m)
-            atom::multiply(sums[t][m], w, {{x[m].at[2 * half], x[m].at[2 * half + 1]}});
+          for (int m = 0; m < Atoms; ++m) atom::multiply(sums[t][m], w, {{x[m].at[2 * half], x[m].at[2 * half + 1]}});
         }
       }
       if (c + Ahead * Warps < chunks) read(pieces[j], c + Ahead * Warps);

@@ -24,8 +24,8 @@ template <class T> struct plain_numbers : stored_argument {
   }
 };
 
-/// What numbers in blocks have in common: (number - zero) * scale, with a scale of type T for each `Block` of them along
-/// the depth. Zero points are one for all, or with `Zeros` one a block, packed as the numbers are.
+/// What numbers in blocks have in common: (number - zero) * scale, with a scale of type T for each `Block` of them
+/// along the depth. Zero points are one for all, or with `Zeros` one a block, packed as the numbers are.
 template <class T, int Run, int Block, bool Zeros> struct numbers_in_blocks : stored_argument {
   static_assert(Block % Run == 0);
   static constexpr int run = Run, bits = 128 / Run;
@@ -82,8 +82,7 @@ template <class T, int Block, bool Zeros, bool Signed> struct byte_numbers : num
     } else {  // 0x4b000000 is 2^23 as float
       float x[4];
       KILN_UNROLL
-      for (int k = 0; k < 4; ++k)
-        x[k] = bits_as_float(pick_bytes(word, 0x4b000000u, 0x7540 + k)) - 8388608.0f - zero;
+      for (int k = 0; k < 4; ++k) x[k] = bits_as_float(pick_bytes(word, 0x4b000000u, 0x7540 + k)) - 8388608.0f - zero;
       to[0] = multiply_pairs<T>(two_narrow<T>(x[0], x[1]), from.scale);
       to[1] = multiply_pairs<T>(two_narrow<T>(x[2], x[3]), from.scale);
     }
