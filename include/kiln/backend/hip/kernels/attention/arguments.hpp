@@ -46,7 +46,7 @@ struct attention_memory {
 
   // attention_on_wgmma: stages of keys and values in blocks of lines of 64 elements, then queries, then two barriers a
   // stage. Two of five stages are being filled while keys of one are multiplied and values of the one before; a group
-  // of warps may be a step behind.
+  // of warps may be one step late.
   static constexpr int wgmma_stages = 5;
   constexpr int wgmma_stage() const { return keys * (depth + value_depth); }
   constexpr int wgmma_barriers_at() const { return (wgmma_stages * wgmma_stage() + rows * staged_row()) * size; }
