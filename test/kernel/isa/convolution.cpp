@@ -290,7 +290,9 @@ TEST(convolution, methods_by_size) {
   // rows of less than a vector are worth a change of layout, except for 3x3 kernels, which have loops for them
   EXPECT_EQ(chosen(960, 960, 960, 7, 3, false), conv_method::depthwise_nchw);
   EXPECT_EQ(chosen(960, 960, 960, 28, 5, false), conv_method::depthwise_nchw);
-  if (kiln::native_bytes == 64) EXPECT_EQ(chosen(960, 960, 960, 7, 5, false), conv_method::depthwise_nhwc);
+  if (kiln::native_bytes == 64) {
+    EXPECT_EQ(chosen(960, 960, 960, 7, 5, false), conv_method::depthwise_nhwc);
+  }
   // an image of one pixel lies the same way in both layouts: nothing is converted
   EXPECT_EQ(chosen(1152, 48, 1, 1, 1, false), conv_method::nhwc_gemm);
 }
