@@ -20,9 +20,13 @@ constexpr std::size_t mib = std::size_t{1} << 20;
 // Pages of 4 KiB of a range that take memory; 0 where it is not mapped.
 std::size_t resident(const std::byte* at, std::size_t bytes) {
   const std::size_t page = 4096, into = (page - reinterpret_cast<std::uintptr_t>(at) % page) % page;
-  std::vector<unsigned char> pages((bytes - into) / page);
-  if (::mincore(const_cast<std::byte*>(at) + into, pages.size() * page, pages.data()) != 0) return 0;
-  return static_cast<std::size_t>(std::count_if(pages.begin(), pages.end(), [](auto p) { return (p & 1) != 0; }));
+  std::size_t count = 0;
+  for (std::size_t k = into; k + page <= bytes;
+       k += page) {  // one by one, since a call fails at the first unmapped one
+    unsigned char is = 0;
+    count += ::mincore(const_cast<std::byte*>(at) + k, page, &is) == 0 && (is & 1) != 0;
+  }
+  return count;
 }
 buffer filled(std::size_t bytes, int value) {
   buffer b = buffer::allocate(bytes);

@@ -44,6 +44,15 @@ TEST(repeated_rows, other_types_equal_the_reference) {
     }
 }
 
+TEST(repeated_rows, nothing_comes_of_nothing) {
+  for (const dims& lens : {dims{5, 1, 0, 3}, dims{0, 1, 4, 3}, dims{5, 0, 4, 3}, dims{5, 1, 4, 0}})
+    expect_same(
+        [&](builder& b) {
+          b.output(b.input("x", dtype::f32, lens) + b.input("b", dtype::f32, {lens[0], 1, 1, lens[3]}));
+        },
+        {0, 0});
+}
+
 // Dims in the middle that repeat, of which several are joined.
 TEST(repeated_rows, inner_dims_are_joined) {
   const dims full{3, 5, 4, 6, 7};

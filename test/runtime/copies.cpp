@@ -70,5 +70,23 @@ TEST(copies, of_every_layout_have_every_element) {
     }
 }
 
+TEST(copies, repeat_elements_whose_bytes_are_equal_and_others) {
+  thread_pool pool(2);
+  for (const std::int64_t count : {255, 256, 257, 1000})
+    for (const std::uint64_t value : {std::uint64_t{0}, ~std::uint64_t{0}, std::uint64_t{0x0101010101010101},
+                                      std::uint64_t{0x0100010001000100}, std::uint64_t{1}})
+      for (const dtype t : {dtype::u8, dtype::i16, dtype::f32, dtype::i64}) {
+        const std::size_t width = size_of(t), bytes = static_cast<std::size_t>(count) * width;
+        std::uint64_t from = value;
+        std::vector<std::byte> to(bytes + 1, std::byte{0x5a});
+        copy_tensor(tensor{reinterpret_cast<std::byte*>(&from), t, {count}, {0}}, tensor{to.data(), t, {count}, {1}},
+                    &pool);
+        std::int64_t wrong = 0;
+        for (std::size_t k = 0; k < bytes; k += width) wrong += std::memcmp(to.data() + k, &from, width) != 0;
+        EXPECT_EQ(wrong, 0) << to_string(t) << " " << value << " " << count;
+        EXPECT_EQ(to.back(), std::byte{0x5a});
+      }
+}
+
 }  // namespace
 }  // namespace kiln

@@ -6,7 +6,7 @@ namespace kiln {
 
 namespace detail {
 
-// The same at run time, to the shape `s`.
+// Of shape `s`, as `side_by_side` joins them in a constant expression.
 literal joined_columns(const small_vector<literal>& parts, const shape& s);
 
 /// Constants side by side along their last axis; equal leading extents.

@@ -66,7 +66,7 @@ template <class T> class conv_cost {
     useful_ = pixels_ * static_cast<double>(p.out_channels) * depth_;
     inputs_ = static_cast<double>(p.batch * p.in_channels * p.input_pixels());
     results_ = pixels_ * static_cast<double>(p.out_channels);
-    // An image of one pixel lies the same way in both layouts.
+    // An image of one pixel lies the same way in both layouts: its copy is nothing beside the weights.
     conversion_ = (in_nhwc || p.input_pixels() == 1 ? 0 : 30 * inputs_ * padding(p.in_channels)) +
                   (out_nhwc || p.output_pixels() == 1 ? 0 : 30 * results_ * padding(p.out_channels));
   }

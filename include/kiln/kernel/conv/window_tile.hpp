@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+
 #include "kiln/kernel/conv/problem.hpp"
 #include "kiln/kernel/gemm/tile.hpp"
 

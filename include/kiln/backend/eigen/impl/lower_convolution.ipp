@@ -340,7 +340,7 @@ lower::layout_role role_of_convolution(const op::convolution& conv, const shape&
   if (!w.is_constant()) return layout_role::prefers_nhwc;
   const conv_problem p = problem_of(conv, sizes(x), to_ints(w.lens), false);
   if (conv.group == 1) return writes_nchw_for_less(p) ? layout_role::adapts : layout_role::prefers_nhwc;
-  // a depthwise convolution takes as much work in either layout
+  // a depthwise convolution takes about as much work in either layout
   if (p.group_inputs() == 1 && p.group_outputs() == 1) return layout_role::propagates;
   return kiln_eigen_isa()->gains_from_nhwc(p) ? layout_role::prefers_nhwc : layout_role::none;
 }

@@ -186,7 +186,7 @@ void run_batches(const tile_program& p, const launch& l, const row_loops& loops)
   const std::int64_t batch = std::min(inner, p.blocks()->batch_for(row));
   const std::int64_t some = std::max<std::int64_t>(1, task_grain / row / batch) * batch;
   const std::int64_t wanted = balanced(outer * ((inner + some - 1) / some), l.pool->size());
-  const std::int64_t tasks = std::clamp<std::int64_t>(wanted / outer, 1, inner),
+  const std::int64_t tasks = std::clamp<std::int64_t>((wanted + outer - 1) / outer, 1, inner),
                      stride = block_program::row_stride(row);
   const std::size_t each = batch_scratch_bytes(p, loops);
   const auto body = [&](std::int64_t task, unsigned worker) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "kiln/backend/eigen/impl/row_walk.hpp"
 #include "kiln/backend/eigen/impl/tile_memory.hpp"
@@ -122,7 +123,8 @@ class piece_walk {
 
 std::optional<expanded_operands> find_expanded(const tile_program& p, const row_loops& loops) {
   constexpr std::int64_t longest = 1024, elements = 2048, aligned = 16;
-  if (p.reduces() || loops.folded.size() != 1 || loops.row() == 0 || loops.row() > longest) return {};
+  if (p.reduces() || loops.folded.size() != 1 || loops.rows() == 0 || loops.row() == 0 || loops.row() > longest)
+    return {};
   for (std::size_t k = 0; k < p.parameters(); ++k)
     if (!p.full_parameter(k)) return {};
   expanded_operands e{loops.kept.size(), loops.row(), 0};

@@ -80,17 +80,17 @@ void detail::make_tuned_steps(std::unique_ptr<compiled_program>& s, const target
   const auto shorter = [&](candidate first, candidate second, double margin) {
     const std::string both[] = {std::string(names[static_cast<std::size_t>(first.which)]),
                                 std::string(names[static_cast<std::size_t>(second.which)])};
-    bool turn = false;
+    tuning_result result;
     try {
       trial x(*first.made), y(*second.made);
       const std::function<void()> runs[] = {[&] { x.run(); }, [&] { y.run(); }};
-      const tuning_result result = by.best_of(both, runs, margin);
-      if (by.options().measured) by.options().measured(key, both, result);
-      turn = result.best == 1;
+      result = by.best_of(both, runs, margin);
     } catch (const error& e) {
       remarks.push_back(std::string("tuning: the whole can't run on made-up inputs: ") + e.what());
+      return std::move(first);
     }
-    return std::move(turn ? second : first);
+    if (by.options().measured) by.options().measured(key, both, result);
+    return std::move(result.best == 1 ? second : first);
   };
 
   const auto found = by.cache().find(key);

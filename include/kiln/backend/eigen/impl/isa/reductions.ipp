@@ -23,6 +23,7 @@ template <reduction_kind Kind, class T, class A = T> reduce_function function() 
 template <class T> reduce_function function_of(reduction_kind kind, dtype from, dtype to) {
   if (from != to) {
     if constexpr (std::is_integral_v<T>) {
+      if (to != dtype::i64) return nullptr;
       if (kind == reduction_kind::sum) return function<reduction_kind::sum, T, std::int64_t>();
       if (kind == reduction_kind::sum_of_squares) return function<reduction_kind::sum_of_squares, T, std::int64_t>();
     }
