@@ -49,8 +49,8 @@ class tuner {
   const tuning_options& options() const { return options_; }
   tuning_cache& cache() { return cache_; }
   /// Times candidates alternately, the first one against each other. The best is not the first only where it was the
-  /// shorter one by `margin` in the median of the rounds, and in most of them. Candidates that are far behind leave
-  /// after some rounds. `before` is called ahead of each run that the clock times.
+  /// shorter one by `margin` in the median of the rounds, and in most of them. Candidates that take much longer
+  /// drop out early. `before` is called ahead of each run that the clock times.
   tuning_result best_of(std::span<const std::string> names, std::span<const std::function<void()>> runs, double margin,
                         const std::function<void()>& before = {}) const;
 
