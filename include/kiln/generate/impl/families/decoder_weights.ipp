@@ -138,7 +138,8 @@ value decoder_weights::product(value x, std::string_view role, std::int64_t laye
   if (e.format == weight_format::plain && !is_float(e.type))
     throw error(errc::unsupported, "tensor '" + e.name + "': a matrix that is not of floats");
   value w;
-  if (columns_first || e.format != weight_format::plain || a_.type != dtype::f32) {
+  // 16-bit floats stay so until they are packed
+  if (columns_first || e.format != weight_format::plain || a_.type != dtype::f32 || size_of(e.type) == 2) {
     w = stored(e, order_of(role)).convert(a_.type);
     if (!columns_first) w = w.transpose({1, 0});
   } else {
