@@ -157,8 +157,8 @@ template <class Rewriter> class product_merger {
         std::swap(c.at.strides[0], c.at.strides[1]);
         height = c.at.lens[1];
       }
-      const literal l = laid_out(*c.from, c.at);
-      parts.push_back(turned ? l.reshaped({l.get_shape().elements()}) : l);
+      parts.push_back(laid_out(*c.from, c.at));
+      if (turned) parts.back() = parts.back().reshaped({parts.back().get_shape().elements()});
     }
     literal all = side_by_side(parts);
     if (turned) all = all.reshaped({all.get_shape().elements() / height, height});
