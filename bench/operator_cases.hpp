@@ -56,6 +56,13 @@ template <class Take> std::string read_options(int argc, char** argv, Take&& tak
   return list;
 }
 
+/// The two numbers of "K/N", a part of a list: part K of N. Errors: std::runtime_error for another form.
+inline std::pair<int, int> read_part(const std::string& text) {
+  const auto parts = split(text, '/');
+  if (parts.size() != 2) throw std::runtime_error("--part takes K/N");
+  return {std::stoi(parts[0]), std::max(1, std::stoi(parts[1]))};
+}
+
 /// The cases whose names hold `only`.
 inline std::vector<case_row> read_cases(const std::string& list, const std::string& only) {
   std::ifstream in(list);

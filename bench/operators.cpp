@@ -40,7 +40,6 @@ using bench::in_short;
 using bench::inputs_of;
 using bench::ms_since;
 using bench::read_file;
-using bench::split;
 
 struct settings {
   std::string list, only;
@@ -194,11 +193,9 @@ settings read_settings(int argc, char** argv) {
       s.budget_ms = std::stod(next());
     else if (word == "--memory")
       s.memory = true;
-    else if (word == "--part") {
-      const auto parts = split(next(), '/');
-      if (parts.size() != 2) throw std::runtime_error("--part takes K/N");
-      s.part = std::stoi(parts[0]), s.parts = std::max(1, std::stoi(parts[1]));
-    } else
+    else if (word == "--part")
+      std::tie(s.part, s.parts) = bench::read_part(next());
+    else
       return false;
     return true;
   });

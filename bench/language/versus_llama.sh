@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs a Llama of TinyLlama-1.1B's shape with random Q4_0 weights in kiln and in llama.cpp's library, from one GGUF file
-# and by turns: a prompt of 512 tokens, and greedy steps after it.
+# and by turns: a prompt of 512 tokens, and greedy steps after it; then 32 streams side by side beside one alone, kiln's
+# over HTTP (`kiln serve`), llama.cpp's, whose npm package has no server, as a batch of its library.
 #
 #     bash bench/language/versus_llama.sh build/release [THREADS] [ROUNDS]
 #
@@ -23,16 +24,18 @@ if [ ! -d "$library" ]; then
 fi
 headers=$peer/headers
 [ -d "$headers" ] || git clone --quiet "$peer/node_modules/node-llama-cpp/llama/gitRelease.bundle" "$headers" 2> /dev/null
-g++ -std=c++20 -O2 -isystem "$headers/include" -isystem "$headers/ggml/include" bench/language/llama_steps.cpp \
-  -o "$peer/llama_steps" "$library"/libllama.v*.so "$library"/libggml.v*.so "$library/libggml-base.so" "-Wl,-rpath,$library"
+for name in llama_steps llama_streams; do
+  g++ -std=c++20 -O2 -isystem "$headers/include" -isystem "$headers/ggml/include" bench/language/$name.cpp \
+    -o "$peer/$name" "$library"/libllama.v*.so "$library"/libggml.v*.so "$library/libggml-base.so" "-Wl,-rpath,$library"
+done
 
 python=$(for p in python3 /usr/bin/python3; do "$p" -c 'import numpy' 2> /dev/null && echo "$p" && break; done) ||
   { echo "python3-numpy is missing: apt-get install python3-numpy" >&2; exit 2; }
 model=$peer/tiny_q4_0.gguf
 [ -f "$model" ] || "$python" bench/language/make_gguf.py "$model"
 
-lines=$(mktemp)
-trap 'rm -f "$lines"' EXIT
+lines=$(mktemp) loads=$(mktemp)
+trap 'rm -f "$lines" "$loads"' EXIT
 for ((round = 0; round < rounds; ++round)); do
   echo "llama $("$peer/llama_steps" "$library" "$model" "$threads" 512 48 2)"
   for level in 0 4; do
@@ -55,4 +58,33 @@ print("| | prompt of 512, ms | a step, ms | tokens a second | llama.cpp's time o
 for name, said in (("llama", "llama.cpp"), ("kiln0", "kiln"), ("kiln4", "kiln, `--accuracy-level-4`")):
     prompt, step = middle[name]
     print(f"| {said} | {prompt:.0f} | {step:.1f} | {1000 / step:.1f} | {middle['llama'][0] / prompt:.2f} | {middle['llama'][1] / step:.2f} |")
+PYTHON
+
+# Streams: prompts of some thirty tokens, 32 made ones. kiln's port is one that is free.
+for ((round = 0; round < rounds; ++round)); do
+  for streams in 1 32; do
+    echo "llama $("$peer/llama_streams" "$library" "$model" "$threads" "$streams" 30 32 $((streams == 1 ? 4 : 1)))"
+  done
+  for level in 0 4; do
+    flag=; [ "$level" = 0 ] || flag=--accuracy-level-4
+    log=$(mktemp)
+    "$build/bin/kiln" serve "tiny=$model" --port 0 --threads "$threads" $flag 2> "$log" & server=$!
+    until url=$(grep -o 'http://[0-9.:]*' "$log"); do sleep 0.1; kill -0 $server; done
+    node bench/serve/load.mjs "$url" tiny --streams 32 --tokens 32 --rounds 1 |
+      sed -nE "s/^([0-9]+) streams?: .* ([0-9]+) tokens\\/s.*/kiln$level {\"streams\": \\1, \"tokens_per_second\": \\2}/p"
+    kill -TERM $server; wait $server; rm -f "$log"
+  done
+done > "$loads"
+"$python" - "$loads" <<'PYTHON'
+import json, statistics, sys
+rows = {}
+for line in open(sys.argv[1]):
+    name, figures = line.split(" ", 1)
+    f = json.loads(figures)
+    rows.setdefault((name, f["streams"]), []).append(f["tokens_per_second"])
+print("\n| | 1 stream, tokens a second | 32 streams | over one | over llama.cpp's 32 |\n|---|---|---|---|---|")
+of = {key: statistics.median(all) for key, all in rows.items()}
+for name, said in (("llama", "llama.cpp"), ("kiln0", "kiln"), ("kiln4", "kiln, `--accuracy-level-4`")):
+    one, many = of[name, 1], of[name, 32]
+    print(f"| {said} | {one:.1f} | {many:.1f} | {many / one:.1f} | {many / of['llama', 32]:.2f} |")
 PYTHON

@@ -1,8 +1,9 @@
-// Mixed load on kiln serve, with clients that leave and requests that are none: soak.mjs PROGRAM SCRIPTURE [SECONDS].
-// No text may be wrong, no request lost, and resident memory stays as it was within 2 %.
+// Mixed load on kiln serve, with clients that leave and requests that are none: soak.mjs PROGRAM SCRIPTURE [SECONDS] [PERCENT].
+// No text may be wrong, no request lost, and resident memory stays as it was within 2 %, or so many: a sanitizer's own
+// memory grows.
 import { genaiRun, raw, Server } from '../../test/peer/serve/server.mjs';
 
-const [program, scripture, seconds = '60'] = process.argv.slice(2);
+const [program, scripture, seconds = '60', percent = '2'] = process.argv.slice(2);
 const server = new Server(program, [scripture, '--threads', '2', '--read-timeout', '2']);
 const url = await server.url;
 const begin = Date.now(), end = begin + Number(seconds) * 1000;
@@ -62,7 +63,7 @@ clearInterval(sampler);
 await new Promise((done) => setTimeout(done, 500));
 const after = server.rss(), state = await (await fetch(url + '/metrics')).text();
 check(/kiln_sequences\{model="scripture",state="running"\} 0/.test(state), 'sequences run on');
-check(after <= 1.02 * before, 'memory grew');
+check(after <= (1 + Number(percent) / 100) * before, 'memory grew');
 console.log(JSON.stringify(counts), `resident ${before} KiB, at the end ${after} KiB (every 5 s: ${samples})`, `${faults.length} faults`, ...faults.slice(0, 3));
 check((await server.end()) === 0, 'the exit status');
 process.exit(faults.length > 0 ? 1 : 0);

@@ -8,6 +8,7 @@ void add_genai(CLI::App& line, std::function<int()>& run) {
   add_genai_run(*genai, run);
   add_genai_chat(*genai, run);
   add_genai_bench(*genai, run);
+  add_genai_save(*genai, run);
   add_genai_tokenize(*genai, run);
 }
 

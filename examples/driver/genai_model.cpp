@@ -18,10 +18,9 @@ std::pair<std::string, std::string> parts_of(const std::string& flag, const std:
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-// NAME=VALUE: a number, true or false.
-template <class Options> void set_option(Options& to, const std::string& flag, const std::string& text) {
-  const auto [name, value] = parts_of(flag, text, "NAME=VALUE");
-  if (value == "true" || value == "false") return language::set_flag(to, name, value == "true");
+// The value of NAME=VALUE: a number, true or false.
+json value_of(const std::string& flag, const std::string& name, const std::string& value) {
+  if (value == "true" || value == "false") return value == "true";
   std::size_t read = 0;
   double number = 0;
   try {
@@ -30,7 +29,13 @@ template <class Options> void set_option(Options& to, const std::string& flag, c
   }
   if (read == 0 || read != value.size())
     throw usage_error(flag + " " + name + ": expected a number, true or false, found \"" + value + "\"");
-  language::set_number(to, name, number);
+  return number;
+}
+void set_search(language::search_options& to, const std::string& text) {
+  const auto [name, value] = parts_of("--search", text, "NAME=VALUE");
+  const json v = value_of("--search", name, value);
+  if (v.is_boolean()) return language::set_flag(to, name, v.get<bool>());
+  language::set_number(to, name, v.get<double>());
 }
 
 // KIND=TEXT or KIND=@FILE, with GenAI's words for the kinds.
@@ -45,6 +50,34 @@ language::guide guide_of(const std::string& flag, const language::guide_vocabula
 
 }  // namespace
 
+void add_decoder_flags(CLI::App& verb, decoder_flags& flags) {
+  verb.add_option(
+      "--speculative", flags.speculative,
+      "An option of guessing tokens ahead as NAME=VALUE (ngram_size, max_draft_tokens, …); may be repeated");
+  verb.add_option("--draft", flags.draft, "A draft model that guesses tokens ahead: its file .onnx, anywhere");
+  verb.add_option("--compute-type", flags.compute_type,
+                  "What a GGUF file or a folder of weights computes in: f32, f16 or bf16; else what the folder says");
+  verb.add_option("--weights", flags.weight_type,
+                  "What its matrices of floats are stored as when they are read: int4, int8, fp8, mxfp4 or nvfp4");
+  verb.add_option("--cache-type", flags.cache_type,
+                  "How keys and values are kept: f32, f16, bf16, int8 or fp8; else what the folder says");
+}
+
+std::string overlay_of(const decoder_flags& flags) {
+  json out = json::object();
+  const auto put = [&](const char* key, const std::string& value) {
+    if (!value.empty()) out["model"][key] = value;
+  };
+  put("compute_type", flags.compute_type), put("weight_type", flags.weight_type);
+  put("kv_cache_type", flags.cache_type);
+  if (!flags.draft.empty()) out["model"]["draft"]["filename"] = std::filesystem::absolute(flags.draft).string();
+  for (const std::string& text : flags.speculative) {
+    const auto [name, value] = parts_of("--speculative", text, "NAME=VALUE");
+    out["speculative"][name] = value_of("--speculative", name, value);
+  }
+  return out.dump();
+}
+
 void add_genai_flags(CLI::App& verb, genai_flags& flags) {
   verb.add_option(
           "folder", flags.folder,
@@ -54,12 +87,7 @@ void add_genai_flags(CLI::App& verb, genai_flags& flags) {
   verb.add_option("--target", flags.target, "where it runs; else what the provider of genai_config.json says");
   verb.add_option("--search", flags.search,
                   "A search option as NAME=VALUE, in place of genai_config.json's; may be repeated");
-  verb.add_option(
-      "--speculative", flags.speculative,
-      "An option of guessing tokens ahead as NAME=VALUE (ngram_size, max_draft_tokens, …); may be repeated");
-  verb.add_option("--draft", flags.draft, "A draft model that guesses tokens ahead: its file .onnx, anywhere");
-  verb.add_option("--compute-type", flags.compute_type,
-                  "What a GGUF file or a folder of weights computes in: f32, f16 or bf16; else what the folder says");
+  add_decoder_flags(verb, flags.decoder);
   verb.add_option("--stop", flags.stop, "A text that ends the answer, and is not part of it; may be repeated");
   verb.add_option("--adapter", flags.adapters, "An .onnx_adapter file whose values are used; may be repeated");
   verb.add_option("--guidance", flags.guidance,
@@ -75,12 +103,7 @@ genai_model load_genai_model(const genai_flags& flags) {
   const busy_line busy("loading " + flags.folder);
   language::config c = language::read_config(flags.folder);
   if (!flags.share_prefixes) c.share_prefixes = false;
-  if (!flags.draft.empty())
-    language::overlay(
-        c, json({{"model", {{"draft", {{"filename", std::filesystem::absolute(flags.draft).string()}}}}}}).dump(),
-        "--draft");
-  if (!flags.compute_type.empty())
-    language::overlay(c, json({{"model", {{"compute_type", flags.compute_type}}}}).dump(), "--compute-type");
+  language::overlay(c, overlay_of(flags.decoder), "the command line");
   // what the flags say comes before what the folder says
   language::session run = language::session_of(c);
   if (!flags.target.empty()) run.target = flags.target;
@@ -95,8 +118,7 @@ genai_model load_genai_model(const genai_flags& flags) {
   language::tokenizer t = model->text_tokenizer();
   genai_model out{std::move(model), std::move(t), {c.search, c.speculative, {}, flags.forced_tokens}, nullptr};
   auto& [search, speculative, guide, forced_tokens] = out.options;
-  for (const std::string& s : flags.search) set_option(search, "--search", s);
-  for (const std::string& s : flags.speculative) set_option(speculative, "--speculative", s);
+  for (const std::string& s : flags.search) set_search(search, s);
   out.adapters = std::make_shared<language::adapters>(out.model);
   for (const std::string& file : flags.adapters) out.adapters->load(std::filesystem::path(file), file);
   if (!flags.stop.empty()) search.stop_strings = flags.stop;

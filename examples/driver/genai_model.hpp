@@ -11,11 +11,21 @@
 
 namespace kiln::driver {
 
+/// What is said of a language model beside its folder; empty: as the folder says.
+struct decoder_flags {
+  std::string draft, compute_type, weight_type, cache_type;
+  std::vector<std::string> speculative;  ///< NAME=VALUE
+};
+void add_decoder_flags(CLI::App& verb, decoder_flags& flags);
+/// The keys of genai_config.json that the flags are, as JSON text. Errors: `usage_error`.
+std::string overlay_of(const decoder_flags& flags);
+
 /// What the subcommands that continue texts share.
 struct genai_flags {
-  std::string folder, target, draft, compute_type;
-  std::vector<std::string> search, speculative;  ///< NAME=VALUE
-  std::vector<std::string> adapters;             ///< files
+  std::string folder, target;
+  decoder_flags decoder;
+  std::vector<std::string> search;    ///< NAME=VALUE
+  std::vector<std::string> adapters;  ///< files
   std::vector<std::string> stop;
   std::string guidance;  ///< KIND=TEXT or KIND=@FILE
   bool forced_tokens = false, bytes_suffice = false;

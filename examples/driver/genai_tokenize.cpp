@@ -8,6 +8,7 @@
 #include "command_line.hpp"
 #include "genai.hpp"
 #include "json.hpp"
+#include "kiln/generate/weights/model_files.hpp"
 #include "kiln/text/token_stream.hpp"
 #include "kiln/text/tokenizer.hpp"
 
@@ -40,7 +41,9 @@ std::string decoded(const language::tokenizer& t, const language::tokens& ids, c
 
 // One line in, one line out; with --json each is one JSON value, so that a text may have any character.
 int tokenize(const tokenize_flags& flags) {
-  const auto t = language::tokenizer::load(std::filesystem::path(flags.folder));
+  const std::filesystem::path at = flags.folder;
+  const auto t = std::filesystem::is_regular_file(at) ? language::tokenizer_of(language::read_config(at))
+                                                      : language::tokenizer::load(at);
   const auto one = [&](const std::string& line) {
     if (flags.decode) {
       const std::string text = decoded(t, read_numbers(line), flags);

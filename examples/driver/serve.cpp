@@ -14,6 +14,7 @@
 
 #include "command_line.hpp"
 #include "compile_flags.hpp"
+#include "genai_model.hpp"
 #include "kiln/interface/serve/grpc_host.hpp"
 #include "kiln/interface/serve/host.hpp"
 #include "kiln/interface/serve/service.hpp"
@@ -25,6 +26,7 @@ namespace {
 struct serve_flags {
   serve::service_options service;
   serve::host_options host;
+  decoder_flags decoder;
   std::optional<int> grpc_port;
   std::string key_file, log_file;
   std::int64_t longest = 600, read = 30, write = 30, idle = 60, drain = 30;  // seconds
@@ -64,16 +66,25 @@ sigset_t block_signals() {
   return all;
 }
 
+// Gives memory that nothing has any more back now and then: one arena keeps what its greatest moment took.
+constexpr timespec between_trims{10, 0};
+
 // A hangup loads the models again; others end the server, a second one at once.
 void obey(const sigset_t& signals, serve::service& service, serve::http_host& host, serve::grpc_host* grpc,
           std::int64_t drain) {
   int last = 0;
-  while (sigwait(&signals, &last) == 0 && last == SIGHUP) try {
-      service.reload();
-      service.log("info", "reload", "the models are loaded again");
-    } catch (const std::exception& e) {
-      service.log("error", "reload", e.what());
-    }
+  for (;;) {
+    last = sigtimedwait(&signals, nullptr, &between_trims);
+    if (last == SIGHUP) try {
+        service.reload();
+        service.log("info", "reload", "the models are loaded again");
+      } catch (const std::exception& e) {
+        service.log("error", "reload", e.what());
+      }
+    else if (last > 0)
+      break;
+    malloc_trim(0);
+  }
   if (last == SIGUSR1) return;  // nothing runs any more
   service.drain();
   host.stop();
@@ -113,6 +124,7 @@ int serve_models(serve_flags flags) {
   flags.host.answer = seconds(flags.longest + flags.write);
   flags.service.models.batching.wait = std::chrono::microseconds(static_cast<std::int64_t>(1e3 * flags.batch_wait));
   flags.service.longest = seconds(flags.longest);
+  flags.service.models.overlay = overlay_of(flags.decoder);
   if (flags.host.certificate.empty() != flags.host.key.empty())
     throw usage_error("serve: --tls-cert and --tls-key are given together");
   if (!flags.key_file.empty())
@@ -190,6 +202,9 @@ void add_serve(CLI::App& line, std::function<int()>& run) {
       ->capture_default_str();
   verb->add_option("--batch-wait-ms", flags->batch_wait, "milliseconds that the first of them waits for others")
       ->capture_default_str();
+  add_decoder_flags(*verb, flags->decoder);
+  verb->add_flag("--accuracy-level-4", s.models.bytes_suffice,
+                 "Products with weights of few bits may round their other operand to 8 bits, as llama.cpp does");
   add_compile_flags(*verb, s.models.compile);
   verb->callback([flags, &run] { run = [flags] { return serve_models(*flags); }; });
 }

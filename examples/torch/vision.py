@@ -26,7 +26,7 @@ with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "fast.pt")
     # [save]
     torch.save(fast, path)
-    again = torch.load(path)  # holds the compiled program: nothing is compiled anew
+    again = torch.load(path, weights_only=False)  # holds the compiled program: nothing is compiled anew
     # [/save]
 assert torch.equal(again(image), fast(image))
 

@@ -67,5 +67,26 @@ TEST(integers_in_floats, integers_that_others_read_stay_integers) {
       {bytes(dtype::i8, 300, 4)});
 }
 
+// One compiled loop; rows end within a vector.
+TEST(integers_in_floats, floats_quantized_by_one_scale) {
+  for (const dtype byte : {dtype::u8, dtype::i8})
+    for (const float zero : {0.0F, 3.0F})
+      for (const float scale : {0.25F, 0.07F})
+        for (const std::int64_t n : {1, 15, 64, 333, 40007}) {
+          SCOPED_TRACE(::testing::Message() << to_string(byte) << ' ' << zero << ' ' << scale << ' ' << n);
+          const auto make = [&](builder& b) {
+            const float low = byte == dtype::i8 ? -128 : 0, high = low + 255;
+            value y = b.input("x", dtype::f32, {n}) / scale | op::round{};
+            if (zero != 0) y = y + zero;
+            b.output(b.add(op::clip{}, y, b.scalar(dtype::f32, low), b.scalar(dtype::f32, high)).convert(byte));
+          };
+          std::vector<argument> in = random_inputs(make, 3, -40, 40);
+          auto* const x = reinterpret_cast<float*>(in[0].data());
+          if (n > 5) x[0] = INFINITY, x[1] = -INFINITY, x[2] = std::nanf(""), x[n - 1] = 3e38F, x[n - 2] = -3e38F;
+          expect_same(make, in, {0, 0});
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+}
+
 }  // namespace
 }  // namespace kiln::testing

@@ -175,9 +175,12 @@ TEST(laws, tiles_of_every_width_end_anywhere) {
         b.output(x.convert(dtype::i32));
         if (t == dtype::boolean) {
           b.output(b.add(op::reduce_any{.axes = {1}}, x));
+          b.output(x.logical_not());
+          b.output(x.convert(dtype::f64));
           return;
         }
         b.output(x * y + z.transpose({1, 0}));
+        b.output(b.add(op::clip{}, x, b.scalar(t, 2), b.scalar(t, 5)));
         b.output(x.reduce_max({1}));
         b.output(b.add(op::reduce_sum{.axes = {1}}, x * x));
         b.output((x - x.reduce_min({1})).max(y));
@@ -207,6 +210,22 @@ TEST(laws, conversions_of_values_beyond_the_other_range) {
                   std::vector<argument>{values}, {0, 0});
       if (::testing::Test::HasFatalFailure()) return;
     }
+}
+
+TEST(laws, bounds_of_doubles_keep_nan) {
+  const double inf = HUGE_VAL, nan = std::nan("");
+  std::vector<double> x{inf, -inf, nan, 0, -0.0, 2.5, 7, -7, 1e300, nan, 3};
+  while (x.size() < 70) x.push_back(x[x.size() % 11]);
+  const auto n = static_cast<std::int64_t>(x.size());
+  const auto make = [&](builder& b) {
+    const value v = b.input("x", dtype::f64, {n}), low = b.input("low", dtype::f64, {1});
+    b.output(b.add(op::clip{}, v, b.scalar(dtype::f64, -3), b.scalar(dtype::f64, 3)));
+    b.output(b.add(op::clip{}, v, b.scalar(dtype::f64, 3), b.scalar(dtype::f64, -3)));
+    b.output(b.add(op::clip{}, v, low.broadcast_to({n}), v));
+  };
+  for (const double low : {-1.0, inf, nan})
+    expect_same(make, std::vector<argument>{argument::of<double>({n}, x), argument::of<double>({1}, std::vector{low})},
+                {0, 0});
 }
 
 TEST(laws, special_values_pass_as_in_the_reference) {

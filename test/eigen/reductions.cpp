@@ -50,6 +50,23 @@ TEST(reductions, magnitudes) { expect_reduced<op::reduce_l1>({dtype::f32, dtype:
 TEST(reductions, squares) { expect_reduced<op::reduce_sum_square>({dtype::f32, dtype::f64}, -1, 1); }
 TEST(reductions, roots_of_squares) { expect_reduced<op::reduce_l2>({dtype::f32, dtype::f64}, -1, 1); }
 
+constexpr auto signed_integers = {dtype::i32, dtype::i64, dtype::i8}, bytes = {dtype::u8};
+TEST(reductions, magnitudes_of_integers) {
+  expect_reduced<op::reduce_l1>(signed_integers, -128, 127);
+  expect_reduced<op::reduce_l1>(bytes, 0, 255);
+}
+TEST(reductions, squares_of_integers_wrap) {
+  expect_reduced<op::reduce_sum_square>({dtype::i32, dtype::i64}, -2e9, 2e9);
+  expect_reduced<op::reduce_sum_square>({dtype::i8}, -128, 127);
+  expect_reduced<op::reduce_sum_square>(bytes, 0, 255);
+}
+// Squares are added in 64 bits: the root of sums that 32 bits don't hold is right.
+TEST(reductions, roots_of_squares_of_integers) {
+  expect_reduced<op::reduce_l2>({dtype::i32, dtype::i64}, -60000, 60000);
+  expect_reduced<op::reduce_l2>({dtype::i8}, -128, 127);
+  expect_reduced<op::reduce_l2>(bytes, 0, 255);
+}
+
 TEST(reductions, means_of_integers_truncate) {
   for (const dtype type : {dtype::i32, dtype::i64, dtype::u8, dtype::i8})
     for (const dims& lens : {dims{9, 7}, dims{2, 5, 300}, dims{70000, 2}}) {

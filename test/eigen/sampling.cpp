@@ -168,6 +168,47 @@ TEST(grid_sample, equals_the_reference) {
           }
 }
 
+TEST(grid_sample, of_f64_equals_the_reference) {
+  using op::sampling_mode, op::sampling_padding;
+  const std::pair<dims, dims> cases[] = {
+      {{2, 3, 7}, {2, 9, 1}}, {{1, 3, 20, 30}, {1, 70, 41, 2}}, {{1, 4, 3, 4, 5}, {1, 3, 2, 4, 3}}};
+  for (const auto& [image, grid] : cases)
+    for (const sampling_mode mode : {sampling_mode::nearest, sampling_mode::linear, sampling_mode::cubic})
+      for (const sampling_padding padding :
+           {sampling_padding::zeros, sampling_padding::border, sampling_padding::reflection}) {
+        const auto make = [&](builder& b) {
+          const value x = b.input("x", dtype::f64, image);
+          b.output(b.add(op::grid_sample{mode, padding, false, true}, x, b.input("grid", dtype::f64, grid)));
+        };
+        std::vector<argument> in = random_inputs(make, 5);
+        in[1] = random_argument({dtype::f64, grid}, 9, -2.5, 2.5);
+        expect_same(make, in, {1e-13, 1e-13});
+        EXPECT_EQ(first_kernel(make), "grid_sample " + std::string(to_string(mode)));
+      }
+}
+
+// Sums of pairs that lie close together, far apart, in falling order, and in rows shorter and longer than vectors.
+TEST(resample, pairs_equal_the_reference) {
+  for (const std::int64_t extent : {2, 15, 31, 33, 100})
+    for (const std::int64_t made : {3, 16, 46, 117})
+      for (const bool falls : {false, true}) {
+        std::vector<std::int64_t> at;
+        std::vector<double> weights;
+        for (const std::int64_t tap : {0, 1})
+          for (std::int64_t i = 0; i < made; ++i) {
+            const std::int64_t from = std::min(extent - 1, i * extent / made + tap);
+            at.push_back(falls ? extent - 1 - from : from);
+            weights.push_back(.125 * static_cast<double>(1 + (i + 3 * tap) % 7));
+          }
+        const auto make = [&](builder& b) {
+          const value x = b.input("x", dtype::f32, {3, extent});
+          b.output(b.add(op::resample{{1}, true}, x, b.constant<std::int64_t>(dtype::i64, {2, made}, at),
+                         b.constant<double>(dtype::f32, {2, made}, weights)));
+        };
+        expect_same(make, {1e-6, 1e-6});
+      }
+}
+
 TEST(roi_align, equals_the_reference) {
   for (const bool greatest : {false, true})
     for (const bool half : {false, true})

@@ -2,36 +2,14 @@
 // and folders of SavedModels (graph, table of variables, their data), and imports them: each is a program or an error
 // of kiln's. Tables get checksums that fit again, so that what is behind them is reached. Exits with 1 at the first
 // case that ends otherwise, whose damaged file it leaves in the folder of temporary files.
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <random>
-
+#include "fuzz/damage.hpp"
 #include "tensorflow/bundle_writer.hpp"
 
 namespace {
 
 using namespace kiln;
 using namespace kiln::tensorflow;
-using generator = std::mt19937_64;
-
-std::size_t below(generator& random, std::size_t n) { return n ? static_cast<std::size_t>(random() % n) : 0; }
-
-std::string damaged(std::string bytes, generator& random) {
-  constexpr unsigned char telling[] = {0, 1, 2, 3, 4, 7, 8, 10, 18, 26, 34, 42, 63, 64, 127, 128, 192, 255};
-  if (below(random, 8) == 0) return bytes.substr(0, below(random, bytes.size()));
-  for (std::size_t n = 1 + below(random, 4); n != 0 && !bytes.empty(); --n) {
-    const std::size_t at = below(random, bytes.size());
-    switch (below(random, 6)) {
-      case 0: bytes[at] = static_cast<char>(random()); break;
-      case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(random, 8))); break;
-      case 2: bytes.erase(at, 1 + below(random, 8)); break;
-      case 3: bytes.insert(at, bytes.substr(below(random, bytes.size()), 1 + below(random, 32))); break;
-      default: bytes[at] = static_cast<char>(telling[below(random, sizeof telling)]);
-    }
-  }
-  return bytes;
-}
+using namespace kiln::fuzz;
 
 // A loop over a list in a function, and a condition and a frame of TensorFlow 1.
 std::string graph_text() {
@@ -72,58 +50,41 @@ class fuzzer {
   }
 
   bool run(std::size_t cases, std::uint64_t seed) {
-    std::map<std::string, std::size_t> counts;
-    for (std::size_t i = 0; i < cases; ++i) {
-      generator random(seed * 1'000'003 + i);
-      const std::string outcome = run_case(i % 6, random);
-      ++counts[outcome];
-      if (outcome != "a program" && outcome != "an error") {
-        const std::string path = (std::filesystem::temp_directory_path() / fmt::format("kiln_fuzz_{}_{}", seed, i));
-        std::ofstream(path, std::ios::binary) << last_;
-        fmt::print("FAILED case {} of seed {}, in {}: {}\n", i, seed, path, outcome);
-        return false;
-      }
-    }
-    for (const auto& [what, count] : counts) fmt::print("{:7} {}\n", count, what);
-    return true;
+    return run_cases(cases, seed,
+                     [&](std::size_t i, generator& random, std::string& last) { import(i % 6, random, last); });
   }
 
  private:
-  std::string run_case(std::size_t kind, generator& random) {
+  void import(std::size_t kind, generator& random, std::string& last) {
     import_options how;
     how.common.max_nodes = 512;
     how.common.max_nesting = 16;
     how.common.max_bytes = 1 << 24;
-    try {
-      if (kind == 0) parse_model(std::as_bytes(std::span(last_ = damaged(binary_, random))), how);
-      if (kind == 1) parse_model(std::as_bytes(std::span(last_ = damaged(text_, random))), how);
-      if (kind == 2) parse_model(std::as_bytes(std::span(last_ = damaged(saved_text_, random))), how);
-      if (kind < 3) return "a program";
-      bundle_writer variables = variables_;
-      std::string graph = saved_;
-      if (kind == 3) last_ = graph = damaged(saved_, random);
-      if (kind == 4)
-        for (auto& [name, entry] : variables.entries)
-          if (below(random, 2)) entry = damaged(entry, random);
-      if (kind == 4) last_ = table_of(variables.entries);
-      variables.write(folder_.path());
-      folder_.write("saved_model.pb", graph);
-      if (kind == 5) {
-        const std::string index = table_of(variables.entries, below(random, 2) == 1, 1 + below(random, 4));
-        folder_.write("variables/variables.index", last_ = damaged(index, random));
-      }
-      read_model(folder_.path().string(), how);
-      return "a program";
-    } catch (const error& e) {
-      return e.code() == errc::internal ? std::string("an internal error: ") + e.what() : "an error";
-    } catch (const std::exception& e) {
-      return std::string("an exception that is not kiln's: ") + e.what();
+    const std::string* const whole[] = {&binary_, &text_, &saved_text_};
+    if (kind < 3) {
+      last = damaged(*whole[kind], random);
+      parse_model(std::as_bytes(std::span(last)), how);
+      return;
     }
+    bundle_writer variables = variables_;
+    std::string graph = saved_;
+    if (kind == 3) last = graph = damaged(saved_, random);
+    if (kind == 4)
+      for (auto& [name, entry] : variables.entries)
+        if (below(random, 2)) entry = damaged(entry, random);
+    if (kind == 4) last = table_of(variables.entries);
+    variables.write(folder_.path());
+    folder_.write("saved_model.pb", graph);
+    if (kind == 5) {
+      const std::string index = table_of(variables.entries, below(random, 2) == 1, 1 + below(random, 4));
+      folder_.write("variables/variables.index", last = damaged(index, random));
+    }
+    read_model(folder_.path().string(), how);
   }
 
   test::temporary_folder folder_;
   bundle_writer variables_ = dense_variables();
-  std::string text_, binary_, saved_, saved_text_, last_;
+  std::string text_, binary_, saved_, saved_text_;
 };
 
 }  // namespace

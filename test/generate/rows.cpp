@@ -5,6 +5,7 @@
 
 #include "generate/scripture.hpp"
 #include "kiln/core/error.hpp"
+#include "kiln/generate/engine.hpp"
 
 namespace kiln::language::testing {
 namespace {
@@ -142,6 +143,38 @@ TEST(rows, caches_may_be_stored_in_fewer_bits) {
   }
   config c = read_config(scripture_folder);
   EXPECT_THROW(overlay(c, R"({"model": {"kv_cache_type": "int3"}})"), error);
+}
+
+// A greedy text is that of a generator alone, whatever else runs, however caches are stored: requests that come one
+// after the other, prompts in pieces, beginnings in common, and too few blocks for all.
+TEST(rows, greedy_texts_are_as_alone_in_each_type_of_caches) {
+  const auto known = scripture_golden();
+  for (const char* type : {"f32", "f16", "bf16", "int8", "fp8"}) {
+    config c = read_config(scripture_folder);
+    overlay(c, std::string(R"({"model": {"kv_cache_type": ")") + type + R"("}})");
+    const auto model = language_model::load(c, eigen_target());
+    engine_options o;
+    o.max_scheduled_tokens = 24, o.cache_tokens = 32 * 6;
+    engine e(model, o);
+    std::vector<std::shared_ptr<request>> requests;
+    std::vector<tokens> wanted;
+    for (std::size_t k = 0; k < 6; ++k) {
+      const tokens& text = known[k / 2 % known.size()].all;
+      const tokens prompt(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(std::min(text.size(), 5 + k * 7)));
+      search_options s = model->settings().search;
+      s.max_length = static_cast<std::int64_t>(prompt.size()) + 20;
+      generator alone(model, s);
+      alone.append_tokens(prompt);
+      wanted.push_back(run_to_end(alone));
+      requests.push_back(std::make_shared<request>(model, s));
+      requests.back()->add_tokens(prompt);
+      e.add(requests.back());
+      e.step();
+    }
+    for (int step = 0; e.has_pending() && step < 500; ++step) e.step();
+    for (std::size_t k = 0; k < requests.size(); ++k) EXPECT_EQ(requests[k]->sequence(), wanted[k]) << type << ' ' << k;
+    EXPECT_GT(e.statistics().interruptions, 0u) << type;
+  }
 }
 
 TEST(rows, what_is_no_run_is_an_error) {

@@ -164,6 +164,34 @@ TEST_P(hip_compiles, moves_and_index_ops) {
   }
 }
 
+// Kernels whose sizes stand in their text, dense copies, images of few channels, transforms by blocks.
+TEST_P(hip_compiles, what_has_many_elements) {
+  const dtype t = dtype::f16;
+  compiled([&](builder& b) {
+    const value x = b.input("x", t, {64, 72, 65}), rows = b.input("rows", dtype::i64, {4096}),
+                each = b.input("each", dtype::i32, {64, 72, 65}), pairs = b.input("pairs", dtype::i64, {4096, 2});
+    b.output(b.add(op::gather{.axis = 0}, x, b.input("some", dtype::i64, {70})));
+    b.output(b.add(op::gather_elements{.axis = 1}, x, each));
+    b.output(b.add(op::gather_nd{}, x, pairs));
+    b.output(b.add(op::scatter_elements{.axis = 1}, x, each, x));
+    b.output(b.add(op::scatter_nd{.reduction = op::scatter_mode::max}, x, pairs, b.input("u", t, {4096, 65})));
+    b.output(b.add(op::pad{.mode = op::pad_mode::wrap, .pads = {1, 0, 2, 1, -1, 1}}, x));
+    b.output(b.add(op::tri{}, x));
+    b.output(b.add(op::one_hot{.depth = 65}, rows, b.input("values", t, {2})));
+    b.output(b.input("row", t, {64, 1, 65}).broadcast_to({64, 72, 65}));
+    const value image = b.input("image", t, {4, 3, 256, 256}), planes = b.input("planes", t, {1, 64, 66, 65});
+    for (const op::pooling_mode mode : {op::pooling_mode::max, op::pooling_mode::average})
+      for (const std::int64_t dilation : {1, 2})
+        b.output(b.add(
+            op::pooling{.mode = mode, .lengths = {3, 3}, .dilation = {1, dilation}, .pads = {1, dilation, 1, dilation}},
+            planes));
+    const shape weights(t, {8, 3, 7, 7});
+    b.output(image.conv(b.constant(literal(weights, buffer::allocate(8 * 3 * 49 * 2))),
+                        {.stride = {2, 2}, .pads = {3, 3, 3, 3}}));
+    b.output(b.add(op::dft{.axis = 1}, b.input("signals", dtype::f32, {3, 128, 1})));
+  });
+}
+
 TEST_P(hip_compiles, ops_along_an_axis_and_windows) {
   for (const dtype t : {dtype::f16, dtype::i32}) {
     SCOPED_TRACE(std::string(to_string(t)));

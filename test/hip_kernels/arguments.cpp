@@ -54,6 +54,17 @@ TEST(device_arguments, a_kernel_checks_the_size_of_what_the_host_writes) {
   EXPECT_THAT(t.str(), HasSubstr("static_assert(sizeof(epilogue) == " + std::to_string(sizeof(epilogue))));
 }
 
+TEST(device_arguments, operands_of_each_result_are_prefetched_by_lines_of_the_cache) {
+  gemm_problem p = small_problem();
+  kernel_text without, with;
+  write_epilogue(without, p, nullptr, false, 1);
+  EXPECT_THAT(without.str(), HasSubstr("expected = 0;")) << "neither lies along the columns";
+  p.steps[1][3] = 1;
+  write_epilogue(with, p, nullptr, false, 1);
+  EXPECT_THAT(with.str(), HasSubstr("expected = 32;"));
+  EXPECT_THAT(with.str(), HasSubstr("prefetch(static_cast<const float*>(x1.base) + offset_of(x1.step, p));"));
+}
+
 // Templates of the device add no field to what the host fills.
 static_assert(sizeof(gpu::matrix_operand<float, true, 4>) == sizeof(matrix_argument));
 static_assert(sizeof(gpu::image_operand<float, true, true, 1, 3, 3, 3>) == sizeof(image_argument));

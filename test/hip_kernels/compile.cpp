@@ -6,9 +6,12 @@
 #include "kiln/backend/hip/compile.hpp"
 #include "kiln/backend/hip/hip_target.hpp"
 #include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
+#include "kiln/backend/hip/impl/gemm/turn_weights.hpp"
 #include "kiln/graph/builder.hpp"
 #include "kiln/op/more.hpp"
+#include "kiln/pass/fuse_contraction.hpp"
 #include "kiln/runtime/executable.hpp"
+#include "pass/evaluate.hpp"
 
 using namespace kiln;
 
@@ -151,6 +154,86 @@ TEST(tile_kernels, tiles_of_wgmma_compile) {
     std::swap(p.a, p.b);
   }
   EXPECT_EQ(widths, (std::set<int>{64, 128, 256}));
+}
+// Which products read constant weights as rows of runs: few rows, a constant, both depths contiguous.
+TEST(tile_kernels, few_rows_have_tiles_of_their_own) {
+  const hip::architecture where = hip::architecture::named("sm_90");
+  const auto first = [&](std::int64_t rows, std::int64_t cols, bool constant, bool contiguous) {
+    hip::gemm_problem p;
+    p.type = dtype::f16, p.rows = rows, p.cols = cols, p.depth = 4096, p.constant_b = constant;
+    p.a = {hip::matrix_argument{nullptr, {0, 0}, 4096, 1}, true, 8};
+    p.b = contiguous ? hip::gemm_factor{hip::matrix_argument{nullptr, {0, 0}, 4096, 1}, true, 8}
+                     : hip::gemm_factor{hip::matrix_argument{nullptr, {0, 0}, 1, cols}, false, 8};
+    p.steps = {{0, 0, cols, 1}}, p.types = {dtype::f16}, p.aligned = {16};
+    return hip::tiles_for(p, where).front();
+  };
+  EXPECT_EQ(first(1, 4096, true, true).atom, "few_rows");
+  EXPECT_EQ(first(1, 4096, true, true).cols, 16);
+  EXPECT_EQ(first(8, 11008, true, true).cols, 32);  // two and a half blocks a multiprocessor
+  EXPECT_EQ(first(9, 11008, true, true).rows, 16);
+  EXPECT_EQ(first(32, 4096, true, true).rows, 32);
+  EXPECT_NE(first(33, 4096, true, true).atom, "few_rows");
+  EXPECT_NE(first(1, 4096, false, true).atom, "few_rows");
+  EXPECT_NE(first(1, 4096, true, false).atom, "few_rows");
+  EXPECT_NE(first(1, 128, true, true).atom, "few_rows");
+}
+// Constant weights lie along their depth where rows may be few, and mean the same.
+TEST(tile_kernels, weights_are_turned_where_rows_may_be_few) {
+  constexpr std::int64_t n = 272, k = 72;
+  const auto counted = [](const dims& lens) {
+    small_vector<std::int64_t> values;
+    for (std::int64_t i = 0; i < product(lens).value(); ++i) values.push_back(i * 7 % 9 - 4);
+    return literal::of<std::int64_t>({dtype::f16, lens}, values);
+  };
+  const auto turns = [&](const dims& lens, std::int64_t cols, bool check) {
+    builder b;
+    const value x = b.input("x", dtype::f16, lens);
+    b.output(x.dot(b.constant(counted({k, cols}))).relu(), "y");
+    program p = b.finish();
+    fuse_contraction(p);
+    const program before = p;
+    const bool changed = hip::turn_weights(p).changed();
+    verify(p);
+    if (check) {
+      const small_vector<literal> given{counted(lens)};
+      EXPECT_EQ(test::evaluate(p, given), test::evaluate(before, given));
+    }
+    return changed;
+  };
+  EXPECT_TRUE(turns({5, k}, n, true));
+  EXPECT_TRUE(turns({dimension::symbol("rows", 1), k}, n, false));
+  EXPECT_FALSE(turns({33, k}, n, false));
+  EXPECT_FALSE(turns({5, k}, 128, false));
+}
+// Weights as they are and as they are stored in blocks, by few rows and by many.
+TEST(tile_kernels, products_with_constant_weights_compile) {
+  if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
+  constexpr std::int64_t n = 512, k = 256, block = 32;
+  const auto constant = [](builder& b, const shape& s) {
+    buffer bytes = buffer::allocate(static_cast<std::size_t>(s.bytes().value()));
+    std::fill_n(bytes.data(), bytes.size(), std::byte{0x11});
+    return b.constant(literal(s, std::move(bytes)));
+  };
+  for (const dtype t : {dtype::f16, dtype::bf16})
+    for (const std::int64_t rows : {1, 29, 100})
+      for (const std::int64_t bits : {16, 8, 4}) {
+        if (t == dtype::bf16 && rows != 29) continue;
+        SCOPED_TRACE(std::string(to_string(t)) + " " + std::to_string(rows) + " " + std::to_string(bits));
+        builder b;
+        const value x = b.input("x", t, {1, rows, k});
+        value w;
+        if (bits == 16) {
+          w = constant(b, {t, {n, k}});
+        } else {
+          const dtype numbers = bits == 4 ? dtype::u8 : dtype::i8;
+          w = b.add(op::block_dequantize{.bits = bits, .axis = 1, .block = block, .zero = bits == 4 ? 8 : 0},
+                    constant(b, {numbers, {n, k * bits / 8}}), constant(b, {t, {n, k / block}}));
+        }
+        b.output(x.dot(w.transpose({1, 0})).relu() + b.input("r", t, {1, rows, n}));
+        const executable made = compile(b.finish(), target_for("sm_90"));
+        ASSERT_EQ(made.report().steps.size(), 1u);
+        EXPECT_EQ(made.report().steps[0].kernel, bits == 16 ? "dot+epilogue" : "dot of blocks+epilogue");
+      }
 }
 // Recurrent layers whose matrix a cluster holds, and one whose matrix is too large.
 TEST(tile_kernels, recurrences_in_clusters_compile) {

@@ -15,6 +15,7 @@ using namespace kiln::gpu;
 struct stores {
   static constexpr int width = 1;
   static constexpr bool along_rows = false;
+  static constexpr int expected = 0;
   result_place<float, true> place;
   template <int V> struct operands {};
   template <int V> void read(operands<V>&, const position&, int) const {}

@@ -15,6 +15,7 @@ namespace {
 template <class T, int Width, bool AlongRows> struct doubled {
   static constexpr int width = Width;
   static constexpr bool along_rows = AlongRows;
+  static constexpr int expected = 0;
   result_place<T, false> place;
   epilogue_operand bias;
   template <int V> struct operands { T bias[V]; };

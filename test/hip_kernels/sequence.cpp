@@ -170,7 +170,8 @@ TEST(device_matrices, inverses) {
   }
 }
 
-template <bool Inverse> void check_fourier(bool one_sided, i64 own, i64 n, i64 parts) {
+// With bits, as blocks make transforms of 2^Bits numbers.
+template <bool Inverse, int Bits = 0> void check_fourier(bool one_sided, i64 own, i64 n, i64 parts) {
   const op::dft o{.axis = 1, .inverse = Inverse, .one_sided = one_sided, .length = n};
   const auto make = [&](builder& b) { b.output(b.add(o, b.input("x", dtype::f32, {2, own, 3, parts}))); };
   const auto [in, expected] = reference_of(make);
@@ -179,8 +180,12 @@ template <bool Inverse> void check_fourier(bool one_sided, i64 own, i64 n, i64 p
   std::vector<float> out(static_cast<std::size_t>(2 * made * 3 * out_parts));
   const fourier_sizes numbers{own, made, 3, parts, out_parts, n, given, one_sided && Inverse};
   const float* x = in[0].data();
-  each_element(2 * made * 3, [&](i64 at) { fourier<Inverse>(out.data(), x, numbers, at); });
-  expect_values(out, expected[0], 1e-5);
+  if constexpr (Bits == 0)
+    each_element(2 * made * 3, [&](i64 at) { fourier<Inverse>(out.data(), x, numbers, at); });
+  else
+    each_row<256>(2 * 3,
+                  [&](i64 row, int lane) { fourier_block<Inverse, Bits, 256>(out.data(), x, numbers, row, lane); });
+  expect_values(out, expected[0], Bits == 0 ? 1e-5 : 1e-4);
 }
 TEST(device_fourier, transforms) {
   check_fourier<false>(false, 6, 6, 2);
@@ -188,6 +193,13 @@ TEST(device_fourier, transforms) {
   check_fourier<true>(false, 6, 5, 2);
   check_fourier<true>(true, 6, 10, 2);
   check_fourier<true>(true, 6, 9, 1);
+}
+TEST(device_fourier, transforms_of_powers_of_two) {
+  check_fourier<false, 6>(false, 64, 64, 2);
+  check_fourier<false, 7>(true, 100, 128, 1);
+  check_fourier<false, 9>(false, 600, 512, 1);
+  check_fourier<true, 6>(false, 64, 64, 2);
+  check_fourier<true, 7>(true, 65, 128, 2);
 }
 
 TEST(device_random, numbers_are_those_of_the_op) {

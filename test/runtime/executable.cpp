@@ -311,6 +311,14 @@ TEST(executable, an_error_in_a_step_names_its_instruction) {
   EXPECT_EQ(e.run({{"x", numbers({3})}})[0].as<float>()[2], 2);
 }
 
+TEST(executable, a_transposed_convolutions_work_is_counted) {
+  builder b;
+  const value x = b.input("x", dtype::f32, {1, 4, 3, 3}), w = b.input("w", dtype::f32, {4, 3, 2, 2});
+  b.output(b.add(op::deconvolution{.group = 2}, x, w));
+  const executable e = compile(b.finish(), eigen_target(), plain_options());
+  EXPECT_EQ(e.report().steps[0].flops, dimension(2 * (4 * 3 * 3) * (3 * 2 * 2)));
+}
+
 TEST(executable, the_report_counts_work_and_memory) {
   compile_options o = plain_options();
   o.weights = {{"w", numbers({3, 2})}, {"bias", numbers({2})}};
@@ -322,6 +330,33 @@ TEST(executable, the_report_counts_work_and_memory) {
   EXPECT_FALSE(s.copy);
   EXPECT_EQ(s.packed_bytes, e.report().packed_bytes);
   EXPECT_EQ(e.report().target, "eigen");
+}
+
+// Each matrix of a batch meets the same weights, which are read once.
+TEST(executable, the_report_counts_weights_once) {
+  compile_options o = plain_options();
+  o.weights = {{"w", numbers({8, 16})}};
+  const auto batch_by_weights = [](builder& b) {
+    b.output(b.input("x", dtype::f32, {5, 1, 8}).dot(b.weight("w", dtype::f32, {8, 16})), "y");
+  };
+  const executable e = compile_eigen(batch_by_weights, o);
+  ASSERT_EQ(e.report().steps.size(), 1u);
+  const step_info& s = e.report().steps[0];
+  EXPECT_GE(s.packed_bytes, 128u * 4);
+  EXPECT_EQ(s.bytes, dimension(5 * 8 * 4 + 5 * 16 * 4 + static_cast<std::int64_t>(s.packed_bytes)));
+}
+
+// Two rows of four of a table of a hundred, the indices of 8 bytes, and a result: not the table.
+TEST(executable, the_report_counts_what_is_picked_from_a_table) {
+  builder b;
+  const value table = b.input("table", dtype::f32, {100, 4}), at = b.input("at", dtype::i64, {2});
+  const value few = b.input("few", dtype::f32, {1, 4});
+  b.output(table.gather(at, 0), "rows");
+  b.output(few.gather(b.input("more", dtype::i64, {3}), 0), "repeated");
+  const executable e = compile(b.finish(), eigen_target(), plain_options());
+  ASSERT_EQ(e.report().steps.size(), 2u);
+  EXPECT_EQ(e.report().steps[0].bytes, dimension(2 * 16 + 2 * 8 + 2 * 16));
+  EXPECT_EQ(e.report().steps[1].bytes, dimension(16 + 3 * 8 + 3 * 16)) << "the whole of a smaller table";
 }
 
 // Two outputs are one value, of which the caller has memory for one alone: the other has memory of its own.

@@ -60,9 +60,9 @@ TEST(tuner, takes_the_shortest_by_more_than_the_margin) {
   const tuner t(times.options());
   const std::string names[] = {"a", "b", "c", "d"};
   const std::vector<std::function<void()>> runs(4, [] {});
-  EXPECT_EQ(t.best_of(names, runs, 0.05), 2u);
-  EXPECT_EQ(t.best_of(std::span(names, 2), std::span(runs).first(2), 0.05), 0u);
-  EXPECT_EQ(t.best_of(std::span(names, 2), std::span(runs).first(2), 0.005), 1u);
+  EXPECT_EQ(t.best_of(names, runs, 0.05).best, 2u);
+  EXPECT_EQ(t.best_of(std::span(names, 2), std::span(runs).first(2), 0.05).best, 0u);
+  EXPECT_EQ(t.best_of(std::span(names, 2), std::span(runs).first(2), 0.005).best, 1u);
 }
 
 TEST(tuner, noise_changes_no_choice) {
@@ -76,7 +76,7 @@ TEST(tuner, noise_changes_no_choice) {
   const tuner t(std::move(o));
   const std::string names[] = {"a", "b"};
   const std::vector<std::function<void()>> runs(2, [] {});
-  EXPECT_EQ(t.best_of(names, runs, 0.02), 0u);
+  EXPECT_EQ(t.best_of(names, runs, 0.02).best, 0u);
 }
 
 TEST(tuner, what_is_far_behind_is_dropped) {
@@ -84,8 +84,39 @@ TEST(tuner, what_is_far_behind_is_dropped) {
   const tuner t(times.options());
   const std::string names[] = {"a", "slow", "near"};
   const std::vector<std::function<void()>> runs(3, [] {});
-  EXPECT_EQ(t.best_of(names, runs, 0.05), 0u);
+  EXPECT_EQ(t.best_of(names, runs, 0.05).best, 0u);
   EXPECT_LT(times.timed["slow"], times.timed["near"]);
+}
+
+TEST(tuner, ratios_are_those_over_the_first) {
+  made_up_times times{{{"a", 2.0}, {"b", 1.0}, {"far", 5.0}}, {}};
+  const tuner t(times.options());
+  const std::string names[] = {"a", "b", "far"};
+  const std::vector<std::function<void()>> runs(3, [] {});
+  EXPECT_THAT(t.best_of(names, runs, 0.05).ratios, ::testing::ElementsAre(1.0, 0.5, 2.5));
+  EXPECT_THAT(t.best_of(std::span(names, 1), std::span(runs).first(1), 0.05).ratios, ::testing::ElementsAre(1.0));
+}
+
+TEST(tuning, says_what_was_measured_for_each_problem_once) {
+  made_up_times times{{{"im2col", 0.5}, {"program tuned", 0.5}}, {}};
+  tuning_options o = times.options();
+  std::map<std::string, std::vector<std::string>> measured;
+  std::size_t calls = 0;
+  o.measured = [&](std::string_view problem, std::span<const std::string> names, const tuning_result& r) {
+    ++calls;
+    EXPECT_EQ(r.ratios.size(), names.size());
+    EXPECT_EQ(r.ratios[0], 1.0);
+    measured[std::string(problem)].assign(names.begin(), names.end());
+  };
+  const auto tuning = std::make_shared<tuner>(std::move(o));
+  compiled(image_network, tuning);
+  const std::size_t of_problems = calls;
+  EXPECT_GT(of_problems, 1u);
+  EXPECT_LE(measured.size(), of_problems);  // a program's plans are compared in pairs
+  EXPECT_TRUE(std::any_of(measured.begin(), measured.end(),
+                          [](const auto& m) { return m.second[0] == "program as estimated"; }));
+  compiled(image_network, tuning);
+  EXPECT_EQ(calls, of_problems) << "the cache knows them";
 }
 
 TEST(tuning, another_kernel_than_estimated_gives_the_same_values) {

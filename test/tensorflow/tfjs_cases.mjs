@@ -251,6 +251,36 @@ add('NonMaxSuppressionV2', (g) => {
   return [g.node('NonMaxSuppressionV2', [g.input('f', [12, 4], corners), g.input('f', [12], reals([12], 0, 1)), g.int(6), g.constant('f', [], [.3])], {T: T('f')})];
 });
 
+// What TensorFlow's optimizer and tfjs' converter join to a convolution or a product.
+const joined = (ops, more = {}) => ({fused_ops: {texts: ops}, num_args: {i: 1}, T: T('f'), ...more});
+const windows = {strides: {ints: [1, 1, 1, 1]}, dilations: {ints: [1, 1, 1, 1]}, padding: {s: 'SAME'}, data_format: {s: 'NHWC'}};
+for (const then of [[], ['Relu'], ['Relu6'], ['Elu'], ['LeakyRelu'], ['Sigmoid'], ['Prelu']]) {
+  const rest = (g, channels) => [g.constant('f', [channels]), ...(then[0] === 'Prelu' ? [g.constant('f', [channels])] : [])];
+  const attrs = joined(['BiasAdd', ...then], {num_args: {i: then[0] === 'Prelu' ? 2 : 1}, leakyrelu_alpha: {f: .3}});
+  add(`_FusedConv2D ${then}`, (g) => [g.node('_FusedConv2D', [g.input('f', image(true, 3)), g.constant('f', [3, 3, 3, 4]), ...rest(g, 4)], {...windows, ...attrs})]);
+  // tfjs does not hand LeakyRelu's factor to this one
+  if (then[0] !== 'LeakyRelu') add(`FusedDepthwiseConv2dNative ${then}`, (g) =>
+    [g.node('FusedDepthwiseConv2dNative', [g.input('f', image(true, 3)), g.constant('f', [3, 3, 3, 2]), ...rest(g, 6)], {...windows, ...attrs})]);
+  for (const turned of [false, true])
+    add(`_FusedMatMul ${then} ${turned}`, (g) => [g.node('_FusedMatMul', [g.input('f', turned ? [4, 3] : [3, 4]), g.constant('f', [4, 5]), ...rest(g, 5)],
+      {transpose_a: {b: turned}, transpose_b: {b: false}, ...attrs})]);
+}
+add('Prelu', (g) => [g.node('Prelu', [g.input('f', [2, 3, 4]), g.constant('f', [4])], {T: T('f')})]);
+add('Atan2', (g) => [g.node('Atan2', [g.input('f', [3, 5]), g.input('f', [3, 5])], {T: T('f')})]);
+for (const padded of [false, true])
+  add(`NonMaxSuppressionV4 ${padded}`, (g) => {
+    const corners = Array.from({length: 12}, () => { const [y, x] = reals([2], 0, 4); return [y, x, y + 2, x + 2]; }).flat();
+    const n = g.node('NonMaxSuppressionV4', [g.input('f', [12, 4], corners), g.input('f', [12], reals([12], 0, 1)), g.int(9), g.constant('f', [], [.3]), g.constant('f', [], [.1])],
+      {pad_to_max_output_size: {b: padded}, T: T('f')});
+    return [n, `${n}:1`];
+  });
+add('NonMaxSuppressionV5', (g) => {
+  const corners = Array.from({length: 12}, () => { const [y, x] = reals([2], 0, 4); return [y, x, y + 2, x + 2]; }).flat();
+  const n = g.node('NonMaxSuppressionV5', [g.input('f', [12, 4], corners), g.input('f', [12], reals([12], 0, 1)), g.int(6), g.constant('f', [], [.3]), g.constant('f', [], [.1]), g.constant('f', [], [0])],
+    {pad_to_max_output_size: {b: false}, T: T('f')});
+  return [n, `${n}:1`];
+});
+
 addControlCases(add);
 
 // Where tfjs gives another type than TensorFlow does: integers of a division of floats, floats as extents.

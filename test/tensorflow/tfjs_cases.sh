@@ -6,4 +6,4 @@ modules=$(bash "$here/../../cmake/peer.sh" tensorflow)
 file=$(mktemp)
 trap 'rm -f "$file"' EXIT
 node "$here/tfjs_cases.mjs" "$modules" "$file"
-"$1" "$file" tfjs 300
+"$1" "$file" tfjs 330

@@ -66,6 +66,7 @@ export class Graph {
       if ('b' in a) return `b: ${a.b}`;
       if ('f' in a) return `f: ${a.f}`;
       if ('s' in a) return `s: "${a.s}"`;
+      if ('texts' in a) return `list { ${a.texts.map((s) => `s: "${s}"`).join(' ')} }`;
       if ('ints' in a) return `list { ${a.ints.map((i) => `i: ${i}`).join(' ')} }`;
       return `shape { ${a.shape.map((d) => `dim { size: ${d} }`).join(' ')} }`;
     };
@@ -87,6 +88,7 @@ export class Graph {
       if ('func' in a) return {func: {name: a.func}};
       if ('i' in a) return {i: String(a.i)};
       if ('s' in a) return {s: Buffer.from(a.s).toString('base64')};
+      if ('texts' in a) return {list: {s: a.texts.map((s) => Buffer.from(s).toString('base64'))}};
       if ('ints' in a) return {list: {i: a.ints.map(String)}};
       if ('shape' in a) return {shape: {dim: a.shape.map((d) => ({size: String(d)}))}};
       return a;

@@ -330,5 +330,30 @@ TEST(tflite, damaged_files_give_errors) {
   EXPECT_GT(imported, 100);
 }
 
+TEST(tflite, transposed_convolutions_of_mediapipe) {
+  const auto model = [](const std::string& options, const std::string& extents) {
+    return tflite(
+        "{ version: 3, operator_codes: [{ builtin_code: 'CUSTOM', deprecated_builtin_code: 32, "
+        "custom_code: 'Convolution2DTransposeBias' }], subgraphs: [" +
+        subgraph(tensor("x", "FLOAT32", {1, 1, 2, 1}) + tensor("w", "FLOAT32", {1, 2, 2, 1}, "buffer: 1") +
+                     tensor("b", "FLOAT32", {1}, "buffer: 2") + "{ name: 'y', shape: " + extents + " },",
+                 {0}, {3}, call(0, {0, 1, 2}, {3}, "custom_options: [" + options + "]")) +
+        "], buffers: [{}, " + buffer_of(std::vector<float>{1, 2, 3, 4}) + buffer_of(std::vector<float>{.5f}) + "] }");
+  };
+  const argument x = floats({1, 1, 2, 1}, {1, 2});
+  // SAME, strides of 2: a block of each element
+  const argument y =
+      compile(parse(model("1,0,0,0, 2,0,0,0, 2,0,0,0", "[1,2,4,1]")).graph, eigen_target()).run(std::vector{x})[0];
+  EXPECT_EQ(y.get_shape().lens, (dims{1, 2, 4, 1}));
+  EXPECT_EQ(numbers(y), (std::vector<double>{1.5, 2.5, 2.5, 4.5, 3.5, 4.5, 6.5, 8.5}));
+  // VALID, strides of 1 along the columns and of 2 along the rows: what overlaps is summed
+  const argument z =
+      compile(parse(model("2,0,0,0, 1,0,0,0, 2,0,0,0", "[1,2,3,1]")).graph, eigen_target()).run(std::vector{x})[0];
+  EXPECT_EQ(numbers(z), (std::vector<double>{1.5, 4.5, 4.5, 3.5, 10.5, 8.5}));
+  EXPECT_THAT(fault(model("3,0,0,0, 2,0,0,0, 2,0,0,0", "[1,2,4,1]")), HasSubstr("no padding and two strides"));
+  EXPECT_THAT(fault(model("1,0,0,0, 0,0,0,0, 2,0,0,0", "[1,2,4,1]")), HasSubstr("a stride is 0"));
+  EXPECT_THAT(fault(model("1,0,0,0", "[1,2,4,1]")), HasSubstr("no padding and two strides"));
+}
+
 }  // namespace
 }  // namespace kiln::tensorflow

@@ -8,7 +8,8 @@
 // TFLite's files from their JSON, as flatc makes them.
 namespace kiln::tensorflow {
 
-inline std::string tflite(const std::string& json) {
+/// A parser that has TFLite's description.
+inline flatbuffers::Parser& tflite_parser() {
   static flatbuffers::Parser* const parser = [] {
     auto* const p = new flatbuffers::Parser;
     std::ifstream in(KILN_SOURCE_DIR "/include/kiln/tensorflow/impl/tflite/tflite_file.fbs");
@@ -16,9 +17,25 @@ inline std::string tflite(const std::string& json) {
     EXPECT_TRUE(p->Parse(schema.c_str())) << p->error_;
     return p;
   }();
-  EXPECT_TRUE(parser->Parse(json.c_str())) << parser->error_;
-  const auto& made = parser->builder_;
-  return {reinterpret_cast<const char*>(made.GetBufferPointer()), made.GetSize()};
+  return *parser;
+}
+/// Makes a file of JSON; false where it is none of TFLite's.
+inline bool parse_tflite(const std::string& json, std::string& file) {
+  flatbuffers::Parser& parser = tflite_parser();
+  if (!parser.Parse(json.c_str())) return false;
+  file.assign(reinterpret_cast<const char*>(parser.builder_.GetBufferPointer()), parser.builder_.GetSize());
+  return true;
+}
+inline std::string tflite(const std::string& json) {
+  std::string file;
+  EXPECT_TRUE(parse_tflite(json, file)) << tflite_parser().error_;
+  return file;
+}
+/// A file as JSON.
+inline std::string tflite_json(const std::string& file) {
+  std::string out;
+  EXPECT_TRUE(flatbuffers::GenerateText(tflite_parser(), file.data(), &out));
+  return out;
 }
 
 template <class T> std::string buffer_of(const std::vector<T>& numbers) {

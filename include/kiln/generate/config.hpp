@@ -11,6 +11,7 @@
 #include "kiln/core/dtype.hpp"
 #include "kiln/generate/search_options.hpp"
 #include "kiln/generate/speculative_options.hpp"
+#include "kiln/quantize/weight_type.hpp"
 #include "kiln/text/token.hpp"
 
 namespace kiln::language {
@@ -80,6 +81,9 @@ struct config {
   bool share_prefixes = true;
   /// What a model of weights alone computes in: f32, f16 or bf16; unset: f32. A model's own graph says it itself.
   std::optional<dtype> compute_type;
+  /// What the matrices of such a model are stored as when they are read, where the file has them as floats; unset: as
+  /// the file has them. Tables that tokens are looked up in stay as they are.
+  std::optional<quantize::weight_type> weight_type;
   std::optional<decoder_config> draft;  ///< a smaller model that guesses tokens ahead
   search_options search;
   speculative_options speculative;

@@ -1,4 +1,7 @@
 #pragma once
+#include <algorithm>
+#include <span>
+
 #include "kiln/pass/constants.hpp"
 #include "kiln/pass/fuse_prologue.hpp"
 #include "kiln/pass/stored_weights.hpp"
@@ -63,18 +66,27 @@ template <class Module> constexpr std::uint32_t write_out_stored_constants(Modul
 
 }  // namespace detail
 
+/// Whether a target's kernels read weights of this form.
+template <class Module> using stored_weights_filter = bool (*)(const stored_weights& weights, const Module& m);
+inline constexpr dtype just_f32[] = {dtype::f32};
+
 /// Moves the dequantization of constant weights that are stored in blocks into the matrix product that reads them, bare
 /// or with its epilogue: the weights stay as they are stored, and the product's kernel reads them so. For targets with
-/// such a kernel; it runs after the fusion passes.
-template <class Program> constexpr pass_note fuse_stored_weights(Program& p) {
+/// such a kernel, of products over floats of these types whose weights `reads` accepts; it runs after the fusion
+/// passes.
+template <class Program>
+constexpr pass_note fuse_stored_weights(Program& p, std::span<const dtype> types = just_f32,
+                                        stored_weights_filter<typename Program::module_type> reads = nullptr) {
   pass_note note("fuse_stored_weights");
   shared_bodies<Program> bodies(p);
   for_each_unfused(p, [&](auto& m) {
     for (std::uint32_t i = 0; i < m.size(); ++i) {
       const value_id right = detail::right_operand_of_dot(p, m, i);
       if (!right) continue;
-      const auto weights = find_stored_weights(m, right);
-      if (!weights) continue;
+      const dtype t = m.shape_of(right).type;
+      if (std::find(types.begin(), types.end(), t) == types.end()) continue;
+      const auto weights = find_stored_weights(m, right, t);
+      if (!weights || (reads && !reads(*weights, m))) continue;
       bool constant = true;
       for (const value_id v : weights->operands) constant = constant && detail::viewed_literal(m, v);
       constant = constant && detail::are_finite_numbers(*detail::viewed_literal(m, weights->operands[0]));

@@ -20,12 +20,14 @@ constexpr std::int64_t stored_bits(const op::block_dequantize& op, dtype data) {
   return op.bits == 8 ? bits_of(data) : op.bits;
 }
 
-/// What `rhs` is if it is one such matrix of f32, the same for the whole batch, whose blocks are whole 32-bit words.
-template <class Module> constexpr std::optional<stored_weights> find_stored_weights(const Module& m, value_id rhs) {
+/// What `rhs` is if it is one such matrix of type `t`, the same for the whole batch, whose blocks are whole 32-bit
+/// words.
+template <class Module>
+constexpr std::optional<stored_weights> find_stored_weights(const Module& m, value_id rhs, dtype t = dtype::f32) {
   stored_weights out;
   const shape& matrix = m.shape_of(rhs);
   const std::size_t rank = matrix.rank();
-  if (rank < 2 || matrix.type != dtype::f32) return std::nullopt;
+  if (rank < 2 || matrix.type != t) return std::nullopt;
   value_id v = rhs;
   for (; is_kind(m, v.instruction, op_kind::view); v = m.producer(v).inputs[0]) {
     if (out.instructions.size() == 16) return std::nullopt;

@@ -18,6 +18,13 @@ struct tuning_progress {
   std::string_view what;          ///< the kernel that comes next
 };
 
+/// What timing the candidates for one problem found.
+struct tuning_result {
+  std::size_t best = 0;  ///< the candidate that is chosen
+  std::vector<double>
+      ratios;  ///< of each candidate's time over the first one's, the median of the rounds it took part in
+};
+
 /// How kernels are chosen by measurement.
 struct tuning_options {
   /// Where choices are kept; empty: nowhere.
@@ -27,6 +34,9 @@ struct tuning_options {
   /// Seconds that `run` takes, of which `what` says the candidate; unset: a monotonic clock tells. Tests give their
   /// own.
   std::function<double(std::string_view what, const std::function<void()>& run)> seconds;
+  /// Called after the candidates for a problem were timed, the estimated one first, or two plans of a whole program;
+  /// not for what the cache knew.
+  std::function<void(std::string_view problem, std::span<const std::string> candidates, const tuning_result&)> measured;
 };
 
 /// What `compile_options::tune` and `tuning_file` ask for.
@@ -38,11 +48,11 @@ class tuner {
   explicit tuner(tuning_options options = {});
   const tuning_options& options() const { return options_; }
   tuning_cache& cache() { return cache_; }
-  /// Times candidates alternately, the first one against each other: the index of the best, which is not the first only
-  /// where it was the shorter one by `margin` in the median of the rounds, and in most of them. `before` is called
-  /// ahead of each run that the clock times.
-  std::size_t best_of(std::span<const std::string> names, std::span<const std::function<void()>> runs, double margin,
-                      const std::function<void()>& before = {}) const;
+  /// Times candidates alternately, the first one against each other. The best is not the first only where it was the
+  /// shorter one by `margin` in the median of the rounds, and in most of them. Candidates that are far behind leave
+  /// after some rounds. `before` is called ahead of each run that the clock times.
+  tuning_result best_of(std::span<const std::string> names, std::span<const std::function<void()>> runs, double margin,
+                        const std::function<void()>& before = {}) const;
 
  private:
   double seconds_of(const std::string& name, const std::function<void()>& run) const;
@@ -74,8 +84,8 @@ class tuning_session {
   const std::string& machine() const { return machine_; }
 
  private:
-  std::size_t measure(const kernel_request& r, const kernel_candidates& candidates,
-                      std::vector<std::unique_ptr<kernel>>& made);
+  tuning_result measure(const kernel_request& r, const kernel_candidates& candidates,
+                        std::vector<std::unique_ptr<kernel>>& made);
   tuner& tuner_;
   std::string machine_;
   std::size_t choices_ = 0, changes_ = 0;

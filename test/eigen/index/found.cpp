@@ -105,6 +105,83 @@ TEST(compress, of_elements_and_slices) {
     }
 }
 
+// A run writes them into the caller's memory, by threads.
+TEST(compress, of_a_run) {
+  for (const dtype type : {dtype::f32, dtype::u8, dtype::i64})
+    for (const std::int64_t axis : {-1, 0, 1, 2})
+      for (const dims& lens : {dims{3, 5, 7}, dims{4, 300, 90}, dims{2, 3, 0}}) {
+        SCOPED_TRACE(::testing::Message() << to_string(shape{type, lens}) << " axis " << axis);
+        const std::int64_t all = shape{type, lens}.elements().value(),
+                           extent = axis < 0 ? all : lens[static_cast<std::size_t>(axis)].value();
+        const op::compress o{std::max<std::int64_t>(axis, 0), axis < 0, dimension::symbol("count")};
+        const auto make = [&](builder& b) {
+          const value x = b.input("x", type, lens);
+          b.output(b.add(o, x, b.input("where", dtype::boolean, {extent})));
+        };
+        const std::vector<argument> in{random_argument({type, lens}, 3, 0, 99),
+                                       random_argument({dtype::boolean, {extent}}, 9)};
+        const argument expected = o.produce(in)[0];
+        const executable e = compile_eigen(make);
+        std::vector<argument> out = e.run(in);
+        expect_close(out[0], expected, {0, 0});
+        workspace w = e.make_workspace();
+        argument given(expected.get_shape());
+        out[0] = given;
+        e.run(w, in, out);
+        EXPECT_EQ(out[0].data(), given.data());
+        expect_close(given, expected, {0, 0});
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+}
+
+// Each box in the order of scores against all that are kept already.
+TEST(non_max_suppression, equals_a_plain_search) {
+  constexpr std::int64_t classes = 3, n = 200;
+  argument boxes = random_argument({dtype::f32, {1, n, 4}}, 3, 0, 8), scores({dtype::f32, {1, classes, n}});
+  const argument tied = random_argument({dtype::i32, {classes * n}}, 5, -9, 9);
+  for (std::int64_t k = 0; k < classes * n; ++k)  // many scores are equal, zeros of either sign among them
+    scores.as<float>()[static_cast<std::size_t>(k)] =
+        static_cast<float>(tied.as<std::int32_t>()[static_cast<std::size_t>(k)]) * (k % 2 ? -0.1F : 0.1F);
+  for (const float most_overlap : {0.0F, 0.3F, -1.0F})
+    for (const std::int64_t most : {1, 20, 1000}) {
+      std::vector<std::int64_t> expected;
+      const auto box = boxes.as<float>();
+      const auto overlap = [&](std::int64_t i, std::int64_t j) {
+        const auto side = [&](std::int64_t k, int d, bool high) {
+          const float a = box[static_cast<std::size_t>(4 * k + d)], b = box[static_cast<std::size_t>(4 * k + d + 2)];
+          return high ? std::max(a, b) : std::min(a, b);
+        };
+        float shared = 1, areas[2] = {1, 1};
+        for (int d = 0; d < 2; ++d) {
+          shared *= std::max(
+              0.0F, std::min(side(i, d, true), side(j, d, true)) - std::max(side(i, d, false), side(j, d, false)));
+          areas[0] *= side(i, d, true) - side(i, d, false);
+          areas[1] *= side(j, d, true) - side(j, d, false);
+        }
+        return shared / (areas[0] + areas[1] - shared);
+      };
+      for (std::int64_t c = 0; c < classes; ++c) {
+        const float* const score = scores.as<float>().data() + c * n;
+        std::vector<std::int64_t> order(n), kept;
+        for (std::int64_t k = 0; k < n; ++k) order[static_cast<std::size_t>(k)] = k;
+        std::stable_sort(order.begin(), order.end(),
+                         [&](std::int64_t a, std::int64_t b) { return score[a] > score[b]; });
+        for (const std::int64_t k : order) {
+          const bool meets =
+              std::any_of(kept.begin(), kept.end(), [&](std::int64_t o) { return overlap(o, k) > most_overlap; });
+          if (score[k] <= -0.5F || meets || static_cast<std::int64_t>(kept.size()) == most) continue;
+          kept.push_back(k);
+          expected.insert(expected.end(), {0, c, k});
+        }
+      }
+      const auto found = results_of(
+          op::non_max_suppression{false, true, static_cast<std::int64_t>(expected.size() / 3)},
+          {boxes, scores, argument::of<std::int64_t>({1}, std::vector{most}),
+           argument::of<float>({1}, std::vector{most_overlap}), argument::of<float>({1}, std::vector{-0.5F})});
+      EXPECT_EQ(numbers(found[0]), expected) << most_overlap << ' ' << most;
+    }
+}
+
 TEST(iota, equals_the_reference) {
   for (const dtype type : {dtype::f32, dtype::f64, dtype::i32, dtype::i64})
     for (const dims& lens : {dims{0}, dims{40000}, dims{3, 50}, dims{200, 300}, dims{2, 3, 9000}})

@@ -73,6 +73,26 @@ TEST(gather_elements, equals_the_reference) {
         }
 }
 
+// Indices that follow each other are a range, which is copied as a whole; others beside them are not.
+TEST(gather, of_ranges_and_nearly_ranges) {
+  const std::vector<std::vector<std::int64_t>> lists{{0, 1, 2, 3, 4, 5}, {2, 3, 4},       {-3, -2, -1}, {-3, 4, -1, 3},
+                                                     {1, 2, 2},          {1, 2, 4, 4, 5}, {5},          {4, 3, 2},
+                                                     {-1, 0, 1},         {0, 2, 1, 3}};
+  for (const dims& lens : {dims{6, 4}, dims{3, 6}, dims{5, 6, 300}, dims{2, 6, 9000}})
+    for (const dtype type : moved)
+      for (const auto& list : lists) {
+        const std::int64_t axis = lens.size() == 2 && lens[0] == dimension(6) ? 0 : 1;
+        const auto n = static_cast<std::int64_t>(list.size());
+        SCOPED_TRACE(::testing::Message() << to_string(shape{type, lens}) << ' ' << ::testing::PrintToString(list));
+        const auto make = [&](builder& b) {
+          b.output(b.input("x", type, lens).gather(b.input("i", dtype::i64, {n}), axis));
+        };
+        const argument in[] = {random_argument({type, lens}, 3, -9, 9), argument::of<std::int64_t>({n}, list)};
+        expect_close(compile_eigen(make).run(in)[0], reference_run(make, in)[0], {0, 0});
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+}
+
 TEST(gather_nd, equals_the_reference) {
   struct tuple_case {
     dims data, indices;

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "generate/weights/writers.hpp"
+#include "generate/weights/tiny_model.hpp"
 #include "kiln/core/error.hpp"
 #include "kiln/generate/impl/weights/open_weights.hpp"
 #include "kiln/generate/weights/safetensors.hpp"
@@ -132,6 +132,47 @@ TEST(damaged_files, gguf_names_the_field) {
   gguf_writer ragged;
   ragged.tensor({"w", "", {2, 33}, std::string(36, '\1'), 2});
   EXPECT_NE(said(read_all_gguf, ragged.file()).find("tensor 'w' (byte"), std::string::npos);
+}
+
+TEST(damaged_files, what_a_configuration_has_wrong_is_named) {
+  const auto message = [](const tiny_model& m) -> std::string {
+    try {
+      load_folder(m);
+    } catch (const error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  tiny_model m = tiny_llama();
+  m.config["model_type"] = "mamba";
+  EXPECT_NE(message(m).find("'mamba'; expected one of llama"), std::string::npos) << message(m);
+  m = tiny_llama();
+  m.config["rope_scaling"] = {{"rope_type", "dynamic"}};
+  EXPECT_NE(message(m).find("'dynamic'; expected default, linear"), std::string::npos) << message(m);
+  m = tiny_llama();
+  m.config["num_key_value_heads"] = 3;
+  EXPECT_NE(message(m).find("num_key_value_heads: expected a divisor of the 4 heads, found 3"), std::string::npos);
+  m = tiny_llama();
+  m.config["hidden_size"] = "wide";
+  EXPECT_NE(message(m).find("hidden_size: expected a whole number"), std::string::npos) << message(m);
+  m = tiny_llama();
+  m.tensors.erase(m.tensors.begin() + 3);
+  EXPECT_NE(message(m).find("expected a tensor 'model.layers."), std::string::npos) << message(m);
+  m = tiny_llama();
+  m.config["head_dim"] = 16;
+  EXPECT_NE(message(m).find("expected the extents [64, 32], found [32, 32]"), std::string::npos) << message(m);
+  m.config["head_dim"] = 1 << 30;
+  EXPECT_NE(message(m).find("head_dim: expected heads of at most 65536 elements, found 1073741824"), std::string::npos)
+      << message(m);
+  m = tiny_llama();
+  m.config["partial_rotary_factor"] = 0.5;
+  EXPECT_NE(message(m).find("partial_rotary_factor: heads of which 4 elements of 8 turn"), std::string::npos)
+      << message(m);
+  m.config["partial_rotary_factor"] = 1e300;
+  EXPECT_NE(message(m).find("expected a number above 0, at most 1"), std::string::npos) << message(m);
+  m = tiny_llama();
+  m.tensors.pop_back();  // embeddings are the output matrix only where the configuration says so
+  EXPECT_NE(message(m).find("expected a tensor 'lm_head.weight', found none"), std::string::npos) << message(m);
 }
 
 }  // namespace

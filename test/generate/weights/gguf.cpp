@@ -3,6 +3,7 @@
 #include "generate/weights/tiny_model.hpp"
 #include "kiln/core/error.hpp"
 #include "kiln/generate/impl/weights/open_weights.hpp"
+#include "kiln/generate/saved_model.hpp"
 #include "kiln/generate/weights/model_files.hpp"
 #include "quantize/message_of.hpp"
 
@@ -200,6 +201,46 @@ TEST(gguf_models, of_several_files_one_is_named) {
       << said;
   folder.write("model.gguf", m.file.file());
   EXPECT_EQ(read_config(folder.path()).decoder.filename, "model.gguf");
+}
+
+std::vector<float> logits_of(const language_model& m) {
+  workspace w = m.program().make_workspace();
+  sequence_state s = m.new_state();
+  std::vector<float> out(9 * static_cast<std::size_t>(m.vocabulary_size()));
+  m.run(s, w, prompt_of(9, static_cast<std::size_t>(m.vocabulary_size())), 9, out);
+  return out;
+}
+
+// A saved model needs its file no more, and gives the same numbers: of blocks, and of floats that become blocks.
+TEST(gguf_models, are_saved_with_their_weights_as_they_are_used) {
+  for (const bool is_gguf : {true, false}) {
+    const test::temporary_folder from, to;
+    const tiny_model floats = tiny_llama("llama", "F16");
+    std::filesystem::path at = from.path();
+    if (is_gguf) at = from.write("model.gguf", llama_of(kinds[3]).file.file());
+    if (!is_gguf) from.write("config.json", floats.config.dump());
+    if (!is_gguf) from.write("model.safetensors", safetensors_file(floats.tensors));
+    if (!is_gguf) from.write("chat_template.jinja", "{{ messages }}");
+    const std::string more = is_gguf ? "{}" : R"({"model": {"weight_type": "int4"}})";
+    const auto expected = logits_of(*load_path(at, more));
+    config c = read_config(at);
+    overlay(c, more);
+    save_model(c, to.path() / "saved");
+    for (const auto& f : std::filesystem::directory_iterator(from.path())) std::filesystem::remove(f.path());
+    const auto saved = to.path() / "saved";
+    EXPECT_EQ(format_of(saved / "model.kiln"), model_format::kiln);
+    EXPECT_EQ(std::filesystem::exists(saved / "chat_template.jinja"), !is_gguf);
+    const auto model = load_path(saved);
+    EXPECT_EQ(logits_of(*model), expected) << is_gguf;
+    EXPECT_TRUE(model->joins_rows());
+    EXPECT_EQ(model->context_length(), 64);
+    EXPECT_NE(message_of([&] {
+                load_path(saved, R"({"model": {"weight_type": "int8"}})");
+              }).find("a saved model has the types that it was saved with"),
+              std::string::npos);
+    EXPECT_NE(message_of([&] { save_model(read_config(saved), to.path() / "again"); }).find("found a graph"),
+              std::string::npos);
+  }
 }
 
 // Short factors divide the angles, cosine and sine are multiplied, and the context is the original one.

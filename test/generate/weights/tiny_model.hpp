@@ -18,6 +18,7 @@ struct tiny_model {
   bool columns_first = false;                              ///< matrices of layers are stored [inputs, outputs]
   std::vector<file_tensor> tensors;                        ///< as safetensors has them
   std::size_t experts = 0;
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> roles;  ///< of `expected.weights`, with extents
 };
 
 inline std::string numbered(std::string name, const char* mark, std::size_t n) {
@@ -33,6 +34,7 @@ inline void add_weights(tiny_model& m, const std::string& role, const std::strin
     for (std::size_t e = 0; e < (by_expert ? m.experts : 1); ++e) {
       const std::string full = (by_layer ? "blk." + std::to_string(l) + "." : "") + role;
       const std::string own = by_expert ? full + "." + std::to_string(e) : full;
+      m.roles.emplace_back(own, extents);
       std::mt19937 random(static_cast<unsigned>(std::hash<std::string>()(own)));
       std::normal_distribution<float> normal(center, extents.size() == 1 ? 0.2F : 0.35F);
       std::vector<float> values(static_cast<std::size_t>(extents[0] * (extents.size() > 1 ? extents[1] : 1)));
@@ -101,6 +103,18 @@ inline nlohmann::json common_config(const reference& r, const std::string& type)
           {"vocab_size", r.vocabulary},
           {"max_position_embeddings", 64},
           {"rms_norm_eps", r.epsilon}};
+}
+
+/// Two layers of llama.
+inline tiny_model tiny_llama(const std::string& type = "llama", const std::string& stored = "F32") {
+  tiny_model m;
+  m.type = type;
+  m.expected.inverse = {plain_angles(8, 10000)};
+  m.config = common_config(m.expected, type);
+  add_attention(m, stored);
+  add_feed_forward(m, "post_attention_layernorm", stored);
+  add_head(m, false, stored);
+  return m;
 }
 
 inline std::shared_ptr<const language_model> load_path(const std::filesystem::path& at,

@@ -173,6 +173,10 @@ class RunTest(unittest.TestCase):
         with open(graph, "rb") as file:
             self.assertEqual([o.name for o in kiln.read(file.read(), outputs=["relu0"]).outputs], ["relu0"])
         self.refuses("invalid_argument", "CHWN", kiln.read, graph, layout="CHWN")
+        own = kiln.compile(graph, outputs=["relu0", "conv1:0"], batch=3)
+        self.assertEqual(([p.name for p in own.outputs], own.inputs[0].shape[0]), (["relu0", "conv1"], 3))
+        self.refuses("invalid_argument", "CHWN", kiln.compile, graph, layout="CHWN")
+        self.assertRaisesRegex(kiln.ArgumentError, "of a Program are decided", kiln.compile, program, batch=3)
         self.refuses("invalid_argument", "batch", kiln.read, graph, batch=-1)
         self.refuses("invalid_argument", "SavedModel", kiln.read, graph, signature="serving_default")
         self.refuses("invalid_argument", "TensorFlow", kiln.read, DIGITS + "model.onnx", tag="serve")

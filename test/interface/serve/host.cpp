@@ -2,12 +2,17 @@
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <thread>
+
+#include "kiln/core/error.hpp"
+#include "support/temporary_folder.hpp"
 
 // What a host does with connections, by sockets.
 namespace kiln::serve {
@@ -28,6 +33,7 @@ class client {
     EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
   }
   ~client() { ::close(socket_); }
+  int socket() const { return socket_; }
   client(const client&) = delete;
   client& operator=(const client&) = delete;
   void send(std::string_view text) {
@@ -96,6 +102,69 @@ TEST(serve_host, a_body_has_one_length_and_an_answer_is_whole) {
   client part(r.host.port());
   part.send("GET / HTTP/1.1\r\nHost: x\r\nRange: bytes=2-3\r\n\r\n");
   EXPECT_THAT(part.read("9"), AllOf(StartsWith("HTTP/1.1 200 "), testing::EndsWith("0123456789")));
+}
+
+// Writes a certificate that signs itself, and its key.
+void write_certificate(const std::filesystem::path& certificate, const std::filesystem::path& key) {
+  EVP_PKEY* const pair = EVP_RSA_gen(2048);
+  X509* const own = X509_new();
+  X509_gmtime_adj(X509_getm_notBefore(own), -60);
+  X509_gmtime_adj(X509_getm_notAfter(own), 3600);
+  X509_set_pubkey(own, pair);
+  X509_NAME_add_entry_by_txt(X509_get_subject_name(own), "CN", MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>("kiln"), -1, -1, 0);
+  X509_set_issuer_name(own, X509_get_subject_name(own));
+  EXPECT_GT(X509_sign(own, pair, EVP_sha256()), 0);
+  BIO* const a = BIO_new_file(certificate.c_str(), "w");
+  BIO* const b = BIO_new_file(key.c_str(), "w");
+  PEM_write_bio_X509(a, own);
+  PEM_write_bio_PrivateKey(b, pair, nullptr, nullptr, 0, nullptr, nullptr);
+  BIO_free(a), BIO_free(b), X509_free(own), EVP_PKEY_free(pair);
+}
+
+// What a client of at most this version of TLS is answered, with the name in the certificate before it; empty where
+// they do not agree.
+std::string over_tls(int port, int version) {
+  client c(port);
+  SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
+  SSL_CTX_set_security_level(context, 0);  // that the server alone refuses
+  SSL_CTX_set_min_proto_version(context, TLS1_VERSION);
+  SSL_CTX_set_max_proto_version(context, version);
+  SSL* const s = SSL_new(context);
+  SSL_set_fd(s, c.socket());
+  std::string out;
+  if (SSL_connect(s) == 1) {
+    X509* const of = SSL_get1_peer_certificate(s);
+    char name[64] = {};
+    X509_NAME_get_text_by_NID(X509_get_subject_name(of), NID_commonName, name, sizeof name);
+    X509_free(of);
+    out = std::string(name) + ": ";
+    SSL_write(s, get.data(), static_cast<int>(get.size()));
+    char piece[4096];
+    while (!out.ends_with("9")) {
+      const int n = SSL_read(s, piece, sizeof piece);
+      if (n <= 0) break;
+      out.append(piece, static_cast<std::size_t>(n));
+    }
+  }
+  SSL_free(s), SSL_CTX_free(context);
+  return out;
+}
+
+TEST(serve_host, speaks_tls_from_1_2_on) {
+  const test::temporary_folder folder;
+  const auto certificate = folder / "own.pem", key = folder / "key.pem";
+  write_certificate(certificate, key);
+  running r{http_host({.port = 0, .certificate = certificate, .key = key}, digits)};
+  for (const int version : {TLS1_3_VERSION, TLS1_2_VERSION})
+    EXPECT_THAT(over_tls(r.host.port(), version),
+                AllOf(StartsWith("kiln: HTTP/1.1 200 "), testing::EndsWith("0123456789")));
+  EXPECT_EQ(over_tls(r.host.port(), TLS1_1_VERSION), "");
+  client plain(r.host.port());
+  plain.send(get);
+  EXPECT_THAT(plain.read("9"), Not(HasSubstr("0123")));
+  EXPECT_THROW(http_host({.port = 0, .certificate = key, .key = key}, digits), error);
+  EXPECT_THROW(http_host({.port = 0, .certificate = certificate, .key = certificate}, digits), error);
 }
 
 TEST(serve_host, an_idle_connection_gives_way) {

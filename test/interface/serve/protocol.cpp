@@ -36,7 +36,7 @@ TEST(serve_protocol, a_text_request_has_every_field) {
   const auto r = read_text_request(R"({"model": "m", "prompt": ["a", "b"], "n": 2, "max_tokens": 7, "temperature": 0.5,
     "top_p": 0.25, "top_k": 3, "min_p": 0.125, "repetition_penalty": 1.5, "presence_penalty": -1,
     "frequency_penalty": 2, "seed": -9, "stop": ["x", "y"], "logit_bias": {"5": -100, "6": 2}, "logprobs": 4,
-    "stream": true, "stream_options": {"include_usage": true}, "user": "me", "best_of": 2})");
+    "stream": true, "stream_options": {"include_usage": true}, "user": "me", "best_of": 2, "priority": -3})");
   EXPECT_EQ(r.model, "m");
   EXPECT_FALSE(r.is_chat);
   EXPECT_THAT(r.prompts, ElementsAre(completion_request::prompt("a"), completion_request::prompt("b")));
@@ -50,6 +50,7 @@ TEST(serve_protocol, a_text_request_has_every_field) {
   EXPECT_EQ(r.presence_penalty, -1);
   EXPECT_EQ(r.frequency_penalty, 2);
   EXPECT_EQ(r.seed, -9);
+  EXPECT_EQ(r.priority, -3);
   EXPECT_THAT(r.stop, ElementsAre("x", "y"));
   EXPECT_THAT(r.bias, ElementsAre(std::pair(5, -100.f), std::pair(6, 2.f)));
   EXPECT_EQ(r.logprobs, 4u);

@@ -164,6 +164,23 @@ TEST(serve_end, cuts_what_runs_on_models_before_a_reload_too) {
   EXPECT_EQ(s.answer(r).status, 503);
 }
 
+TEST(serve_end, a_request_has_its_time) {
+  service_options o;
+  o.models.models = {scripture.string()};
+  o.longest = std::chrono::milliseconds(30);
+  service s(o);
+  http_request r{"POST", "/v1/completions"};
+  r.body = R"({"model": "scripture", "prompt": "In the", "max_tokens": 250, "n": 128, "logit_bias": {"0": -100}})";
+  const http_reply whole = s.answer(r);
+  EXPECT_EQ(whole.status, 504);
+  EXPECT_EQ(json::parse(whole.body)["error"]["code"], "timeout");
+  // what it had begun is ended, and does not hold up the next one
+  r.body = R"({"model": "scripture", "prompt": "In the", "max_tokens": 1})";
+  for (int k = 0; k < 100 && s.answer(r).status != 200; ++k) {
+  }
+  EXPECT_GE(s.models()->language.at("scripture")->engine->statistics().canceled, 128u);
+}
+
 TEST(serve_traces, go_on_where_the_caller_is) {
   request_record r;
   const std::string trace = "0af7651916cd43dd8448eb211c80319c", parent = "b7ad6b7169203331";
@@ -214,10 +231,60 @@ TEST(serve_traces, come_to_a_collector) {
   EXPECT_THROW(tracer("nowhere", {}), error);
 }
 
+// Of what waits the lower number runs first, whenever it came; the command line's keys are over those of folders.
+TEST(serve_models, run_by_priority_and_as_the_command_line_says) {
+  service_options o;
+  o.models.models = {scripture.string()};
+  o.models.engine.max_requests = 1, o.models.engine_is_given = true;
+  o.models.overlay = R"({"model": {"kv_cache_type": "f16"}})";
+  service s(o);
+  const auto& entry = *s.models()->language.at("scripture");
+  EXPECT_EQ(entry.model->block_bytes(), 32u * 6 * 2 * 2 * 32 * 2);
+  std::mutex mutex;
+  std::vector<int> ended;
+  std::vector<std::thread> threads;
+  const auto ask = [&](int priority, int tokens, int choices) {
+    const std::size_t before = entry.engine->statistics().running + entry.engine->statistics().waiting;
+    threads.emplace_back([&, priority, tokens, choices] {
+      http_request r{"POST", "/v1/completions"};
+      r.body = json({{"model", "scripture"},
+                     {"prompt", "In the"},
+                     {"max_tokens", tokens},
+                     {"n", choices},
+                     {"priority", priority},
+                     {"logit_bias", {{"0", -100}}}})
+                   .dump();
+      EXPECT_EQ(s.answer(r).status, 200);
+      const std::lock_guard lock(mutex);
+      ended.push_back(priority);
+    });
+    for (int k = 0; k < 2000; ++k) {
+      const auto now = entry.engine->statistics();
+      if (now.running + now.waiting > before) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  // of the first one's sequences those that wait are behind -7, and before the others
+  ask(0, 250, 8), ask(7, 5, 1), ask(-7, 5, 1), ask(3, 5, 1);
+  for (std::thread& t : threads) t.join();
+  EXPECT_THAT(ended, testing::ElementsAre(-7, 0, 3, 7));
+  o.models.overlay = R"({"model": {"kv_cache_type": "int3"}})";
+  EXPECT_THROW(load_models(o.models), error);
+}
+
 TEST(serve_models, faults_name_the_model) {
   model_options o;
   o.models = {"/no/such/folder"};
   EXPECT_THROW(load_models(o), error);
+  const test::temporary_folder folder;
+  folder.write("bad/genai_config.json", "{}");
+  o.models = {(folder.path() / "bad").string()};
+  try {
+    load_models(o);
+    ADD_FAILURE();
+  } catch (const error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("kiln serve " + o.models[0] + ": "));
+  }
   o.models = {scripture.string(), scripture.string()};
   try {
     load_models(o);

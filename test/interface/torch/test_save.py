@@ -29,14 +29,14 @@ import pickle, sys, torch, kiln, kiln.torch
 def refuse(*a, **k): raise AssertionError("compiled")
 kiln._kiln._compile = kiln.compile = refuse
 path, how = sys.argv[1:]
-x, wanted, held = torch.load(path + "/data")
+x, wanted, held = torch.load(path + "/data", weights_only=False)
 if how == "state_dict":
     c = kiln.torch.CompiledModule()
-    c.load_state_dict(torch.load(path + "/" + how))
+    c.load_state_dict(torch.load(path + "/" + how, weights_only=False))
 elif how == "pickle":
     c = pickle.load(open(path + "/pickle", "rb"))
 else:
-    c = torch.load(path + "/" + how)
+    c = torch.load(path + "/" + how, weights_only=False)
 found = c(x)
 assert all(torch.equal(a, b) for a, b in zip(found, wanted)), (found, wanted)
 try:
@@ -79,7 +79,7 @@ class SaveTest(Case):
         torch.save(outer.state_dict(), held)
         held.seek(0)
         other = nn.Sequential(kiln.torch.CompiledModule(), nn.Linear(4, 1))
-        other.load_state_dict(torch.load(held))
+        other.load_state_dict(torch.load(held, weights_only=False))
         x = torch.rand(2, 8)
         self.assert_equal(other(x), outer(x))
 

@@ -62,6 +62,19 @@ TYPED_TEST(convolution_test, groups) {
   }
 }
 
+// Outputs of a group that take one vector of some level, whole or in part; rows narrower than a tile, as wide as two
+// rows of one, and wider; channels that four do not divide; windows in place and copied.
+TYPED_TEST(convolution_test, groups_of_one_vector) {
+  for (const std::int64_t outputs : {3, 4, 8, 16})
+    for (const std::int64_t width : {1, 5, 7, 13, 29})
+      check<TypeParam>(plane(2, 16, 2 * outputs, 2, 5, width, 3, 1, 1));
+  check<TypeParam>(plane(1, 27, 33, 3, 15, 17, 3, 2, 1));
+  check<TypeParam>(plane(1, 16, 10, 1, 8, 31, 5, 1, 2));
+  check<TypeParam>(plane(1, 30, 24, 3, 15, 16, 3, 1, 2, 2));
+  check<TypeParam>(plane(2, 32, 32, 2, 9, 9, 3, 1));
+  check<TypeParam>(plane(1, 32, 32, 2, 15, 15, 1, 2));
+}
+
 TYPED_TEST(convolution_test, depthwise) {
   for (std::int64_t multiplier : {1, 2})
     for (std::int64_t stride : {1, 2, 3})
@@ -274,6 +287,14 @@ TEST(convolution, methods_by_size) {
   EXPECT_EQ(chosen(64, 256, 1, 56, 1, true), conv_method::nhwc_gemm);
   EXPECT_EQ(chosen(32, 32, 32, 56, 3, false), conv_method::depthwise_nchw);
   EXPECT_EQ(chosen(32, 32, 32, 56, 3, true), conv_method::depthwise_nhwc);
+  // rows of less than a vector are worth a change of layout, except for 3x3 kernels, which have loops for them
+  EXPECT_EQ(chosen(960, 960, 960, 7, 3, false), conv_method::depthwise_nchw);
+  EXPECT_EQ(chosen(960, 960, 960, 28, 5, false), conv_method::depthwise_nchw);
+  if (kiln::native_bytes == 64) {
+    EXPECT_EQ(chosen(960, 960, 960, 7, 5, false), conv_method::depthwise_nhwc);
+  }
+  // an image of one pixel lies the same way in both layouts: nothing is converted
+  EXPECT_EQ(chosen(1152, 48, 1, 1, 1, false), conv_method::nhwc_gemm);
 }
 
 TEST(convolution, cheap_bytes_favor_winograd) {

@@ -10,6 +10,9 @@ using typed_fold_function = void (*)(const void* op, const void* in, std::int64_
 using convert_function = void (*)(const void* from, void* to, std::int64_t n);
 /// n times the element at `from`.
 using repeat_function = void (*)(const void* from, void* to, std::int64_t n);
+/// Each of `count` elements, `step` apart, `times` times one after another; writes up to 64 bytes past the last one.
+using spread_function = void (*)(const void* from, std::ptrdiff_t step, void* to, std::int64_t count,
+                                 std::int64_t times);
 
 /// Tiles of f64, integers from 8 bits on and bools in one instruction-set level (kernel/pointwise/typed_tile.hpp):
 /// elements are in their storage type. Null where there is none.
@@ -19,6 +22,7 @@ struct typed_tile_table {
   convert_function (*convert)(dtype from, dtype to) = nullptr;  ///< those types, f32, f16 and bf16
   convert_function (*round)(dtype to) = nullptr;                ///< f32 to f32 of values that f16 or bf16 can hold
   repeat_function (*repeat)(std::size_t width) = nullptr;       ///< elements of so many bytes
+  spread_function (*spread)(std::size_t width) = nullptr;       ///< elements of so many bytes
 };
 
 /// The table of the level that the dynamic loader picked.

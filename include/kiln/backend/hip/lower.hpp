@@ -55,6 +55,9 @@ std::string key_of(std::span<const tensor> in, std::span<const tensor> out);
 
 using context_pointer = std::shared_ptr<const context>;
 
+/// Whether operands and results have the same extents in every run.
+bool is_fixed(const kernel_request& r);
+
 /// Fused pointwise and reduction bodies, and single pointwise or reduction ops.
 std::unique_ptr<kernel> lower_rows(const kernel_request& r, const context_pointer& where);
 /// Copies between any two layouts.

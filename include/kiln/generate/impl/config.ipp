@@ -184,6 +184,11 @@ void read_model(object& o, config& to, author by) {
   o.part("decoder", [&](object& d) { read_decoder(d, to.decoder, author::folder); });
   read_type(o, "kv_cache_type", 7, to.kv_cache_type);
   read_type(o, "compute_type", 3, to.compute_type);
+  if (std::string name; o.text("weight_type", name), !name.empty()) try {
+      to.weight_type = quantize::weight_type_named(name);
+    } catch (const error& e) {
+      refuse(o.where("weight_type"), e.message());
+    }
   if (const json* j = o.take("share_prefixes")) {
     if (!j->is_boolean())
       refuse(o.where("share_prefixes"), std::string("expected true or false, found ") + kind_of(*j));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kiln/generate/impl/families/decoder.hpp"
 #include "kiln/generate/impl/join_rows.hpp"
 #include "kiln/generate/impl/prefix_cache.hpp"
 #include "kiln/generate/language_model.hpp"
@@ -67,6 +68,9 @@ struct model_plan {
 
 /// The name of the input that lists the tokens whose logits are made.
 inline constexpr std::string_view rows_input = "kiln.rows";
+
+/// A decoder that is built of weights alone, as `make_plan` builds it; errors of `open_weights` and `build_decoder`.
+built_decoder decoder_of(const config& c);
 
 /// Reads, changes and compiles the model; `refused`: sequences share no runs, for this reason.
 std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options,

@@ -7,6 +7,7 @@
 #include "kiln/pass/fuse_attention.hpp"
 #include "kiln/pass/keep_rows.hpp"
 #include "kiln/pass/late_widening.hpp"
+#include "kiln/runtime/saved_program.hpp"
 
 namespace kiln::language::detail {
 
@@ -151,20 +152,25 @@ std::size_t index_of(std::span<const port> ports, std::string_view name, std::st
   throw error(errc::malformed, "the model has no " + std::string(what) + " '" + std::string(name) + "'");
 }
 
-// A decoder that is built of weights alone, and its inputs as a file with a graph would declare them. The context is
-// bounded by the model's.
+// A decoder that is built of weights alone, or was saved, and its inputs as a file with a graph would declare them. The
+// context is bounded by the model's.
 onnx::imported built_model(const config& c, std::vector<onnx::value_info>& inputs,
                            std::optional<std::int64_t>& context) {
-  const weight_source from = open_weights(c);
-  built_decoder made =
-      build_decoder(from, from.about.text_or("model_type", c.type), now, past, c.compute_type.value_or(dtype::f32));
   onnx::imported out;
-  out.graph = std::move(made.graph);
-  out.remarks = std::move(made.remarks);
-  if (context.value_or(0) > made.context)
-    out.remarks.push_back("context_length " + std::to_string(*context) + " is cut to the " +
-                          std::to_string(made.context) + " of the weights");
-  context = std::min(context.value_or(made.context), made.context);
+  const std::string path = (c.folder / c.decoder.filename).string();
+  if (format_of(path) == model_format::kiln) {
+    if (c.compute_type || c.weight_type)
+      throw error(errc::unsupported, path + ": a saved model has the types that it was saved with");
+    out.graph = load_program(path);
+  } else {
+    built_decoder made = decoder_of(c);
+    out.graph = std::move(made.graph);
+    out.remarks = std::move(made.remarks);
+    if (context.value_or(0) > made.context)
+      out.remarks.push_back("context_length " + std::to_string(*context) + " is cut to the " +
+                            std::to_string(made.context) + " of the weights");
+    context = std::min(context.value_or(made.context), made.context);
+  }
   const module_graph& m = out.graph.main();
   for (const value_id v : m.parameters()) {
     onnx::value_info& info = inputs.emplace_back();
@@ -239,6 +245,12 @@ std::optional<program> joined_program(const program& model, const decoder_ports&
 
 }  // namespace
 
+built_decoder decoder_of(const config& c) {
+  const weight_source from = open_weights(c);
+  return build_decoder(from, from.about.text_or("model_type", c.type), now, past, c.compute_type.value_or(dtype::f32),
+                       false, c.weight_type);
+}
+
 std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options,
                                             const program_change& change, std::string refused) {
   const model_source source = source_of(c);
@@ -247,6 +259,10 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
   if (has_graph && c.compute_type)
     throw error(errc::unsupported,
                 "compute_type is of a model without a graph: found a graph, which says itself what it computes in");
+  if (has_graph && c.weight_type)
+    throw error(errc::unsupported,
+                "weight_type is of a model without a graph: found a graph, whose weights `kiln quantize` stores in "
+                "blocks");
   onnx::imported model;
   std::vector<onnx::value_info> inputs;
   std::optional<std::int64_t> context = c.context_length;

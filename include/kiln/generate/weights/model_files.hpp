@@ -8,10 +8,10 @@
 namespace kiln::language {
 
 /// What a model's file is.
-enum class model_format : std::uint8_t { onnx, safetensors, gguf };
+enum class model_format : std::uint8_t { onnx, safetensors, gguf, kiln };
 
-/// What a file is by its content: GGUF by its magic; safetensors, or an index of its shards, by a header in JSON; all
-/// else is taken for ONNX, as is a file that is not there.
+/// What a file is by its content: GGUF and kiln's own by their magic; safetensors, or an index of its shards, by a
+/// header in JSON; all else is taken for ONNX, as is a file that is not there.
 model_format format_of(const std::filesystem::path& file);
 
 /// The configuration of a folder of Hugging Face's (`config.json` and `*.safetensors`, one or with an index), of a file

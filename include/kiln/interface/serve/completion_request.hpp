@@ -27,6 +27,7 @@ struct completion_request {
 
   std::optional<std::int64_t> max_tokens{}, seed{}, top_k{};
   std::optional<double> temperature{}, top_p{}, min_p{}, repetition_penalty{};
+  int priority = 0;  ///< the lower, the sooner it runs
   double presence_penalty = 0, frequency_penalty = 0;
   std::vector<std::pair<language::token, float>> bias{};
   std::vector<std::string> stop{};

@@ -21,7 +21,9 @@ namespace kiln::serve {
 struct model_options {
   std::vector<std::string> models;  ///< folders and files, each as PATH or NAME=PATH
   std::string target;               ///< empty: what a folder's configuration says, else eigen
+  std::string overlay;              ///< keys of genai_config.json, as JSON, in place of those of all language models
   compile_options compile;
+  bool bytes_suffice = false;  ///< as `language::session` has it
   language::engine_options engine;
   bool engine_is_given = false;     ///< else a folder's own options come first
   batch_options batching;           ///< of models of tensors

@@ -19,6 +19,7 @@ struct generation {
   language::logit_changes changes{};
   std::optional<language::guide> guide{};
   std::optional<std::size_t> scores{};  ///< log-probabilities, with so many of the likeliest tokens
+  int priority = 0;                     ///< those of greater ones run first
 };
 
 /// What a step made of a sequence.

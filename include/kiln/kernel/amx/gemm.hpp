@@ -269,7 +269,7 @@ template <class Left, class Right, class Epilogue> class split_task {
                    own_.right[side_] + x / matrix_unit::cols * steps * split_tile_size, steps, steps * split_tile_size,
                    in_place ? c : own_.sums, in_place ? p_.c_row : pair, continues, meanwhile);
     if (in_place) return;
-    tile_epilogue<float> inside;
+    tile_epilogue<float> inside{.activates = true};
     const bool applied = last && of_pair.in_registers(0, rows, inside);
     const bool finite = store_sums(own_.sums, rows, cols, c, p_.c_row, accumulate && last, applied ? &inside : nullptr);
     if (!last) return;
@@ -277,6 +277,8 @@ template <class Left, class Right, class Epilogue> class split_task {
       multiply_in_vectors(panel_col, x, row, rows, cols, c, of_pair);
     else if (!applied)
       of_pair(0, static_cast<int>(rows));
+    else if (inside.then)
+      activate(inside.then, c, p_.c_row, rows, cols);
   }
 
   // Recomputes the sums as vectors do elsewhere: infinities have no bf16 parts, and the parts of a sum that exceeds all

@@ -66,8 +66,9 @@ template <class T> class conv_cost {
     useful_ = pixels_ * static_cast<double>(p.out_channels) * depth_;
     inputs_ = static_cast<double>(p.batch * p.in_channels * p.input_pixels());
     results_ = pixels_ * static_cast<double>(p.out_channels);
-    conversion_ = (in_nhwc ? 0 : 30 * inputs_ * padding(p.in_channels)) +
-                  (out_nhwc ? 0 : 30 * results_ * padding(p.out_channels));
+    // An image of one pixel lies the same way in both layouts.
+    conversion_ = (in_nhwc || p.input_pixels() == 1 ? 0 : 30 * inputs_ * padding(p.in_channels)) +
+                  (out_nhwc || p.output_pixels() == 1 ? 0 : 30 * results_ * padding(p.out_channels));
   }
 
   constexpr double of(conv_method method) const {
@@ -84,7 +85,7 @@ template <class T> class conv_cost {
       }
       case conv_method::depthwise_nchw: {
         const bool serves = p_.group_inputs() == 1 && p_.group_outputs() <= 8;
-        return serves && !in_nhwc_ && !out_nhwc_ ? 4 * useful_ : never;
+        return serves && !in_nhwc_ && !out_nhwc_ ? 4 * useful_ * short_rows() : never;
       }
       case conv_method::direct_rows: {
         const std::int64_t width = std::max<std::int64_t>(1, p_.output(2));
@@ -118,6 +119,13 @@ template <class T> class conv_cost {
   static constexpr double padding(std::int64_t channels) {
     return static_cast<double>(std::max<std::int64_t>(channels, native_lanes<T>)) /
            static_cast<double>(std::max<std::int64_t>(channels, 1));
+  }
+
+  // What rows shorter than a vector cost over full ones; 3x3 kernels have loops for them.
+  constexpr double short_rows() const {
+    const auto width = static_cast<double>(std::max<std::int64_t>(1, p_.output(2)));
+    const bool own_loops = p_.kernel[0] == 1 && p_.kernel[1] == 3 && p_.kernel[2] == 3;
+    return own_loops || width >= native_lanes<T> || p_.output_pixels() == 1 ? 1 : 1.5 * native_lanes<T> / width;
   }
 
   constexpr double winograd_1d() const {
@@ -183,12 +191,12 @@ template <class T>
 constexpr conv_method choose_conv_method(const conv_problem& p, bool in_nhwc = false, bool out_nhwc = false,
                                          const conv_machine& machine = {}) {
   const conv_cost<T> cost(p, in_nhwc, out_nhwc, machine);
-  if (!in_nhwc && !out_nhwc && cost.of(conv_method::depthwise_nchw) < std::numeric_limits<double>::infinity())
-    return conv_method::depthwise_nchw;
-  if ((in_nhwc || out_nhwc) && cost.of(conv_method::depthwise_nhwc) < std::numeric_limits<double>::infinity())
-    return conv_method::depthwise_nhwc;
+  constexpr double never = std::numeric_limits<double>::infinity();
+  const double planes = cost.of(conv_method::depthwise_nchw), channels = cost.of(conv_method::depthwise_nhwc);
+  if (std::min(planes, channels) < never)
+    return planes <= channels ? conv_method::depthwise_nchw : conv_method::depthwise_nhwc;
   conv_method best = conv_method::direct_channels;
-  double least = std::numeric_limits<double>::infinity();
+  double least = never;
   for (conv_method m :
        {conv_method::direct_channels, conv_method::im2col, conv_method::direct_rows, conv_method::winograd_1d,
         conv_method::nhwc_gemm, conv_method::winograd_2x2, conv_method::winograd_4x4})

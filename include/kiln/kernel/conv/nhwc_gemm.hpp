@@ -3,6 +3,7 @@
 #include "kiln/kernel/conv/image_layout.hpp"
 #include "kiln/kernel/conv/problem.hpp"
 #include "kiln/kernel/conv/window_left.hpp"
+#include "kiln/kernel/conv/window_tile.hpp"
 #include "kiln/kernel/gemm/prologue.hpp"
 
 namespace kiln::kernels {
@@ -40,7 +41,8 @@ template <class T> class nhwc_gemm_convolution {
     const std::int64_t cuts = std::clamp<std::int64_t>(ceil_div(wanted, images * strips_), 1, panels);
     panels_per_task_ = ceil_div(panels, cuts);
     cuts_ = ceil_div(panels, panels_per_task_);
-    if (!plain_) fill_offsets(copied_ ? inputs_ : in_step);
+    narrow_ = !plain_ && outputs_ <= native_lanes<T> && inputs_ >= 8 && depth_ <= depth_block<T>(depth_);
+    if (!plain_ && !narrow_) fill_offsets(copied_ ? inputs_ : in_step);
   }
 
   /// Elements that the packed weights take.
@@ -94,7 +96,9 @@ template <class T> class nhwc_gemm_convolution {
       strip_source from{input + image * p_.input_pixels() * in_step + group * inputs_, in_step};
       if (copied_) {
         T* const local = own + header;
-        if (!holds_strip(own, strip)) copy_strip(local, from, y0, rows);
+        // The next task is that of the next strip or, where an image is one, of the next group.
+        const std::ptrdiff_t coming = strips_ == 1 ? inputs_ : strip_rows_ * p_.stride[1] * p_.input[2] * in_step;
+        if (!holds_strip(own, strip)) copy_strip(local, from, y0, rows, coming);
         mark_strip(own, strip);
         from = {local, inputs_};
       } else {
@@ -104,9 +108,12 @@ template <class T> class nhwc_gemm_convolution {
       const std::int64_t begin = cut * panels_per_task_ * register_tile<T>::width;
       const std::int64_t end = std::min(outputs_, begin + panels_per_task_ * register_tile<T>::width);
       const bool fresh = visits.first(worker);
+      const T* const of_group = weights + group * packed_b_size<T>(depth_, outputs_);
+      T* const out = output + row0 * out_step + group * outputs_;
+      if (narrow_) return run_narrow(from, of_group, group + 1 < p_.groups, rows, out, out_step, row0, group, epilogue);
       for (std::int64_t col = begin; col < end; col += register_tile<T>::width)
-        run_panel(from, weights + group * packed_b_size<T>(depth_, outputs_), col, fresh && col == begin, rows * width_,
-                  output + row0 * out_step + group * outputs_, out_step, row0, group * outputs_, epilogue);
+        run_panel(from, of_group, col, fresh && col == begin, rows * width_, out, out_step, row0, group * outputs_,
+                  epilogue);
     });
   }
 
@@ -178,7 +185,8 @@ template <class T> class nhwc_gemm_convolution {
           offsets_.push_back(static_cast<std::int32_t>((y * p_.dilation[1] * row_ + x * p_.dilation[2]) * step + c));
   }
 
-  void copy_strip(T* to, const strip_source& image, std::int64_t y0, std::int64_t rows) const {
+  // Prefetches what lies `coming` elements after it, since another core wrote much of it.
+  void copy_strip(T* to, const strip_source& image, std::int64_t y0, std::int64_t rows, std::ptrdiff_t coming) const {
     const std::int64_t first_y = y0 * p_.stride[1] - p_.pad_begin[1];
     const std::int64_t begin = std::min(row_, p_.pad_begin[2]);
     const std::int64_t end = std::clamp(p_.input[2] + p_.pad_begin[2], begin, row_);
@@ -193,8 +201,11 @@ template <class T> class nhwc_gemm_convolution {
       if (image.step == inputs_)
         copy_strided(to + begin * inputs_, from, 1, (end - begin) * inputs_);
       else
-        for (std::int64_t x = begin; x < end; ++x)
-          copy_strided(to + x * inputs_, from + (x - begin) * image.step, 1, inputs_);
+        for (std::int64_t x = begin; x < end; ++x) {
+          const T* const pixel = from + (x - begin) * image.step;
+          __builtin_prefetch(pixel + coming);
+          copy_strided(to + x * inputs_, pixel, 1, inputs_);
+        }
       fill_zero(to + end * inputs_, (row_ - end) * inputs_);
     }
   }
@@ -229,6 +240,41 @@ template <class T> class nhwc_gemm_convolution {
         } while (k < depth_);
       }
     });
+  }
+
+  // All pixels of a strip for a group of one vector of output channels; `followed`: another group's weights are next.
+  template <class Epilogue>
+  void run_narrow(const strip_source& from, const T* weights, bool followed, std::int64_t rows, T* out,
+                  std::ptrdiff_t out_step, std::int64_t row0, std::int64_t group, Epilogue&& epilogue) const {
+    const window_walk walk{p_.kernel[1],
+                           p_.kernel[2],
+                           inputs_,
+                           p_.dilation[1] * row_ * from.step,
+                           p_.dilation[2] * from.step,
+                           p_.stride[1] * row_ * from.step,
+                           p_.stride[2] * from.step};
+    const std::int64_t high = window_tiles<T>::rows(width_), tiles = ceil_div(width_, window_tiles<T>::most);
+    const coming_block<T> coming{followed ? weights + packed_b_size<T>(depth_, outputs_) : nullptr, native_lanes<T>,
+                                 depth_, native_lanes<T>};
+    block_shares<T> shares(coming, ceil_div(rows, high) * tiles, depth_);
+    const int cols = static_cast<int>(outputs_);
+    const auto tile = [&](std::int64_t y, std::int64_t x, std::int64_t tall, int wide) {
+      const std::int64_t first = y * width_ + x, count = tall * wide;
+      T* const c = out + first * out_step;
+      const panel_epilogue<T, std::remove_reference_t<Epilogue>> of_panel{
+          epilogue, true, row0 + first, group * outputs_, outputs_, c, out_step};
+      tile_epilogue<T> inside{.activates = true};
+      const bool applied = of_panel.in_registers(0, count, inside);
+      window_tiles<T>::find(static_cast<int>(tall), wide)(
+          walk, from.at + y * walk.pixel_row + x * walk.pixel_col, weights, c, out_step, cols,
+          shares.empty() ? fetch_ahead{reinterpret_cast<const char*>(c), 0} : shares.next(),
+          applied ? &inside : nullptr);
+      if (!applied) of_panel(0, count);
+    };
+    for (std::int64_t y = 0; y < rows; y += high) {
+      const std::int64_t tall = std::min(high, rows - y);
+      even_blocks(width_, window_tiles<T>::most).each([&](std::int64_t x, int wide) { tile(y, x, tall, wide); });
+    }
   }
 
   // All pixels of a strip for one panel of output channels; `cold`: nothing has prefetched its weights.
@@ -278,6 +324,7 @@ template <class T> class nhwc_gemm_convolution {
   std::int64_t height_, width_, inputs_, outputs_, depth_;
   bool copied_ = false;   // the padded strip is copied; otherwise the input is read in place
   bool plain_ = false;    // one GEMM over all pixels
+  bool narrow_ = false;   // a group has one vector of output channels
   std::int64_t row_ = 0;  // row stride, in pixels, of what the tiles read
   std::int64_t strip_rows_ = 1, strips_ = 1, panels_per_task_ = 1, cuts_ = 1;
   std::vector<std::int32_t> offsets_;

@@ -28,13 +28,15 @@ struct element_indices {
 /// Indices whose positions are found at once.
 inline constexpr std::int64_t index_block = 512;
 
-/// `updates`, slices of `slice` elements, at the places `at` (in slices) of `to`: those in [low, high), in order.
+/// `updates`, slices of `slice` elements, at the places `at` (in slices) of `to`: those in [low, high), which are all
+/// of them where `all`, in order.
 struct slice_updates {
   std::byte* to = nullptr;
   const std::byte* updates = nullptr;
   const std::int64_t* at = nullptr;
   std::int64_t count = 0, slice = 1;
   std::int64_t low = 0, high = 0;
+  bool all = false;
 };
 
 /// Running sums or products of x[outer, extent, inner] along the middle dim: of the elements up to each one, or before

@@ -62,10 +62,12 @@ template <class T, class Combine> class scan {
   void across(thread_pool& pool) const {
     constexpr std::int64_t most = 256;
     const auto threads = static_cast<std::int64_t>(pool.size());
-    // as many columns as give each thread work
+    // as many columns as give each thread work: narrow ones share lines of memory
     std::int64_t columns = std::min(most, p_.inner);
-    if (p_.outer < 2 * threads && p_.extent * p_.inner >= grain)
-      columns = std::clamp<std::int64_t>((p_.inner + 2 * threads - 1) / (2 * threads), 1, columns);
+    if (p_.outer < 2 * threads && p_.extent * p_.inner >= grain) {
+      const std::int64_t parts = (2 * threads + p_.outer - 1) / p_.outer;
+      columns = std::clamp<std::int64_t>((p_.inner + parts - 1) / parts, 1, columns);
+    }
     columns = std::min(most, (columns + width - 1) / width * width);
     const std::int64_t blocks = (p_.inner + columns - 1) / columns;
     const std::int64_t each = std::max<std::int64_t>(1, grain / (p_.extent * columns));

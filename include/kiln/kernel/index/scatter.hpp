@@ -11,6 +11,10 @@ template <class T, class Combine> void scatter_elements(const slice_updates& u, 
   T* const to = reinterpret_cast<T*>(u.to);
   const T* const from = reinterpret_cast<const T*>(u.updates);
   const auto width = static_cast<std::uint64_t>(u.high - u.low);
+  if (u.all) {
+    for (std::int64_t i = 0; i < u.count; ++i) to[u.at[i]] = combine(to[u.at[i]], from[i]);
+    return;
+  }
   std::int32_t own[index_block];
   for (std::int64_t first = 0; first < u.count; first += index_block) {
     const std::int64_t n = std::min(index_block, u.count - first);
@@ -21,13 +25,10 @@ template <class T, class Combine> void scatter_elements(const slice_updates& u, 
       own[kept] = static_cast<std::int32_t>(i);
       kept += static_cast<std::uint64_t>(at[i] - u.low) < width;
     }
-    if (kept == n)
-      for (std::int64_t i = 0; i < n; ++i) to[at[i]] = combine(to[at[i]], values[i]);
-    else
-      for (std::int64_t k = 0; k < kept; ++k) {
-        const std::int32_t i = own[k];
-        to[at[i]] = combine(to[at[i]], values[i]);
-      }
+    for (std::int64_t k = 0; k < kept; ++k) {
+      const std::int32_t i = own[k];
+      to[at[i]] = combine(to[at[i]], values[i]);
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "kiln/kernel/pointwise/block_moves.hpp"
+#include "kiln/op/pointwise/clip.hpp"
 
 namespace kiln::kernels {
 
@@ -85,18 +86,24 @@ struct stored {
   KILN_FN void end(std::int64_t, float*) const {}
 };
 
+/// How an element of a narrow form is stored.
+template <block_form Form>
+using narrow_element = std::conditional_t<Form == block_form::u8, std::uint8_t,
+                                          std::conditional_t<Form == block_form::i8, std::int8_t, std::uint16_t>>;
+
 /// Elements of a 16-bit float form, as floats.
 template <block_form Form> struct loaded_as {
+  using element = narrow_element<Form>;
   static auto step() { return step_of(moves::load_step<Form>); }
   static std::uint16_t operand(const block_step& s) { return s.in[0]; }
   static constexpr bool has_operand = true, follows = true;
-  row_operand_of<std::uint16_t> in;
+  row_operand_of<element> in;
   loaded_as(const block_step& s, const block_frame& frame, const block_rows& over) : in(operand(s), frame, over) {}
-  KILN_FN const std::uint16_t* begin(std::int64_t r) const { return in.at(r); }
+  KILN_FN const element* begin(std::int64_t r) const { return in.at(r); }
   template <std::size_t Vectors, bool Partial>
-  KILN_FN void run(row_part<Vectors, Partial>& p, const std::uint16_t* row) const {
+  KILN_FN void run(row_part<Vectors, Partial>& p, const element* row) const {
     if constexpr (Partial) {
-      std::uint16_t part[native_lanes<float>] = {};
+      element part[native_lanes<float>] = {};
       for (int i = 0; i < p.rest; ++i) part[i] = row[p.from + i];
       p.x[0] = moves::read<Form>(part, 0);
     } else {
@@ -105,21 +112,21 @@ template <block_form Form> struct loaded_as {
       });
     }
   }
-  KILN_FN void end(std::int64_t, const std::uint16_t*) const {}
+  KILN_FN void end(std::int64_t, const element*) const {}
 };
 
-/// Floats rounded to a 16-bit form, in memory or in place.
+/// Floats as what a 16-bit form or bytes hold, in memory or in place.
 template <block_form Form> struct stored_as {
+  using element = narrow_element<Form>;
   static auto step() { return step_of(moves::store_step<Form>); }
   static std::uint16_t operand(const block_step& s) { return s.out; }
   static constexpr bool has_operand = true, follows = true;
-  row_operand_of<std::uint16_t> out;
+  row_operand_of<element> out;
   stored_as(const block_step& s, const block_frame& frame, const block_rows& over) : out(operand(s), frame, over) {}
-  KILN_FN std::uint16_t* begin(std::int64_t r) const { return out.at(r); }
-  template <std::size_t Vectors, bool Partial>
-  KILN_FN void run(row_part<Vectors, Partial>& p, std::uint16_t* row) const {
+  KILN_FN element* begin(std::int64_t r) const { return out.at(r); }
+  template <std::size_t Vectors, bool Partial> KILN_FN void run(row_part<Vectors, Partial>& p, element* row) const {
     if constexpr (Partial) {
-      std::uint16_t part[native_lanes<float>];
+      element part[native_lanes<float>];
       moves::write<Form>(part, 0, p.x[0]);
       for (int i = 0; i < p.rest; ++i) row[p.from + i] = part[i];
     } else {
@@ -128,7 +135,7 @@ template <block_form Form> struct stored_as {
       });
     }
   }
-  KILN_FN void end(std::int64_t, std::uint16_t*) const {}
+  KILN_FN void end(std::int64_t, element*) const {}
 };
 template <block_form Form> struct rounded_to {
   static auto step() { return step_of(moves::round_step<Form>); }
@@ -188,6 +195,25 @@ template <class Op> struct computed_by {
     p.each([&](auto v) __attribute__((always_inline)) { p.x[v] = op(p.x[v], by); });
   }
   KILN_FN void end(std::int64_t, float_vec) const {}
+};
+
+/// The passed value within bounds: constants, or one element of each per row.
+struct bounded {
+  static auto step() { return step_of(code::pointwise<op::clip, 0>); }
+  static std::uint16_t operand(const block_step& s) { return s.in[0]; }
+  static std::uint16_t second(const block_step& s) { return s.in[1]; }
+  static constexpr bool has_operand = true, follows = false;
+  struct range {
+    float_vec low, high;
+  };
+  const float *low, *high;
+  bounded(const block_step& s, const block_frame& frame, const block_rows&)
+      : low(code::place(&frame, s.in[0])), high(code::place(&frame, s.in[1])) {}
+  KILN_FN range begin(std::int64_t r) const { return {broadcast<float_vec>(low[r]), broadcast<float_vec>(high[r])}; }
+  template <class Part> KILN_FN void run(Part& p, const range& in) const {
+    p.each([&](auto v) __attribute__((always_inline)) { p.x[v] = op::clip{}(p.x[v], in.low, in.high); });
+  }
+  KILN_FN void end(std::int64_t, const range&) const {}
 };
 
 /// The passed value is put aside, in a block that later steps read: `reloaded` and `computed_with`.
@@ -303,8 +329,12 @@ template <class... Step> struct row_loop {
       const block_step& s = program[at++];
       if constexpr (!S::has_operand) return s.call == S::step();
       bool follows = false, held = false;
-      for (std::size_t k = 0; k < count; ++k) follows = follows || moves[k].place == S::operand(s);
+      for (std::size_t k = 0; k < count; ++k) {
+        follows = follows || moves[k].place == S::operand(s);
+        if constexpr (requires { S::second(s); }) follows = follows || moves[k].place == S::second(s);
+      }
       if constexpr (!S::follows) held = holds(program, at - 1, S::operand(s));
+      if constexpr (requires { S::second(s); }) held = held || holds(program, at - 1, S::second(s));
       return s.call == S::step() && follows == S::follows && held == requires { S::held_operand; };
     };
     return (stands(static_cast<const Step*>(nullptr)) && ...) &&

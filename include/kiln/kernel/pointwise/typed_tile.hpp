@@ -2,6 +2,7 @@
 #include "kiln/core/dtype.hpp"
 #include "kiln/core/simd.hpp"
 #include "kiln/kernel/simd/stored_floats.hpp"
+#include "kiln/op/pointwise/clip.hpp"
 #include "kiln/op/pointwise/div.hpp"
 #include "kiln/op/table.hpp"
 
@@ -11,6 +12,15 @@
 namespace kiln::kernels {
 
 namespace typed {
+
+/// What elements are loaded as: g++ makes no vectors of what it loads as bool.
+template <class T> using loaded = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+template <class T> KILN_FN T value_of(loaded<T> x) {
+  if constexpr (std::is_same_v<T, bool>)
+    return x != 0;
+  else
+    return x;
+}
 
 /// The type that `visit_compute` gives for T.
 template <class T>
@@ -34,14 +44,41 @@ template <class Op, class T, std::size_t... C, std::size_t... I>
 void pointwise(const Op& op, const void* const* in, void* out, std::int64_t n, std::index_sequence<C...>,
                std::index_sequence<I...>) {
   using R = std::invoke_result_t<const Op&, detail::repeat<bool, C>..., detail::repeat<T, I>...>;
-  // g++ makes no vectors of a selection by what it loads as bool
   const std::uint8_t* const conditions[sizeof...(C) + 1] = {static_cast<const std::uint8_t*>(in[C])...};
-  const T* const values[sizeof...(I)] = {static_cast<const T*>(in[sizeof...(C) + I])...};
+  const loaded<T>* const values[sizeof...(I)] = {static_cast<const loaded<T>*>(in[sizeof...(C) + I])...};
   R* const result = static_cast<R*>(out);
   (void)conditions;
   // a result may be where an operand is, element by element
 #pragma GCC ivdep
-  for (std::int64_t k = 0; k < n; ++k) result[k] = op((conditions[C][k] != 0)..., values[I][k]...);
+  for (std::int64_t k = 0; k < n; ++k) result[k] = op((conditions[C][k] != 0)..., value_of<T>(values[I][k])...);
+}
+
+/// As `convert_value`, in steps that all have vector forms.
+template <class To> To whole_number(double x) {
+  constexpr auto most = static_cast<double>(std::numeric_limits<To>::max());
+  x = x == x ? x : 0;
+  x = x < most ? x : most;
+  if constexpr (std::is_signed_v<To>) {
+    constexpr auto least = static_cast<double>(std::numeric_limits<To>::min());
+    return static_cast<To>(static_cast<std::int32_t>(x > least ? x : least));
+  } else {
+    // negative ones wrap; those beyond 64 bits have zeros for low bits
+    return static_cast<To>(static_cast<std::int64_t>(x > -0x1p63 ? x : 0));
+  }
+}
+
+}  // namespace typed
+
+namespace typed {
+
+/// Bounds by vectors: g++ compares six times for the branches of a scalar.
+inline void clipped(const op::clip& clip, const double* x, const double* low, const double* high, double* out,
+                    std::int64_t n) {
+  using V = native_vec<double>;
+  constexpr std::int64_t lanes = native_lanes<double>;
+  std::int64_t k = 0;
+  for (; k + lanes <= n; k += lanes) store(out + k, clip(load<V>(x + k), load<V>(low + k), load<V>(high + k)));
+  for (; k < n; ++k) out[k] = clip(x[k], low[k], high[k]);
 }
 
 }  // namespace typed
@@ -53,7 +90,11 @@ template <class Op, class T> void typed_tile(const void* data, const void* const
     return typed::quotients(static_cast<const T*>(in[0]), static_cast<const T*>(in[1]), static_cast<T*>(out), n);
   // a copy: stores to the result must not seem to change the attributes
   const Op op = *static_cast<const Op*>(data);
-  typed::pointwise<Op, T>(op, in, out, n, std::make_index_sequence<c>{}, std::make_index_sequence<arity - c>{});
+  if constexpr (std::is_same_v<Op, op::clip> && std::is_same_v<T, double>)
+    return typed::clipped(op, static_cast<const T*>(in[0]), static_cast<const T*>(in[1]), static_cast<const T*>(in[2]),
+                          static_cast<T*>(out), n);
+  else
+    typed::pointwise<Op, T>(op, in, out, n, std::make_index_sequence<c>{}, std::make_index_sequence<arity - c>{});
 }
 
 /// acc = combine(acc, prepare(in[i])) over n contiguous elements of type T; `acc` is of the type that T computes in.
@@ -121,8 +162,15 @@ template <class From, class To> void converted_tile(const void* from, void* to, 
       converted_tile<float, To>(floats, out + k, m);
     }
   } else {
+    const auto* const stored = static_cast<const typed::loaded<From>*>(from);
 #pragma GCC ivdep
-    for (std::int64_t k = 0; k < n; ++k) out[k] = convert_value<To>(in[k]);
+    for (std::int64_t k = 0; k < n; ++k) {
+      if constexpr (std::is_same_v<From, double> && std::is_integral_v<To> && !std::is_same_v<To, bool> &&
+                    sizeof(To) <= 4)
+        out[k] = typed::whole_number<To>(stored[k]);
+      else
+        out[k] = convert_value<To>(stored[k]);  // a bool is a byte of 0 or 1
+    }
   }
 }
 
@@ -141,6 +189,24 @@ template <class T> void repeated_tile(const void* from, void* to, std::int64_t n
   const T value = *static_cast<const T*>(from);
   T* const out = static_cast<T*>(to);
   for (std::int64_t k = 0; k < n; ++k) out[k] = value;
+}
+
+/// Each of `count` elements, `step` apart, `times` times one after another, by whole vectors: the next element's are
+/// over what the last one of this element's wrote too much.
+template <class T>
+void spread_elements(const void* from, std::ptrdiff_t step, void* to, std::int64_t count, std::int64_t times) {
+  using vector = native_vec<T>;
+  constexpr std::int64_t lanes = native_lanes<T>;
+  const T* in = static_cast<const T*>(from);
+  T* out = static_cast<T*>(to);
+  for (std::int64_t k = 0; k < count; ++k, in += step, out += times) {
+    const auto value = broadcast<vector>(*in);
+    std::int64_t at = 0;
+    do {
+      store(out + at, value);
+      at += lanes;
+    } while (at < times);
+  }
 }
 
 }  // namespace kiln::kernels

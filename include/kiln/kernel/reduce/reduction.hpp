@@ -24,31 +24,46 @@ template <reduction_kind Kind, class T, class A> struct reduction_step {
     else
       return Kind == reduction_kind::product ? A(1) : A(0);
   }
-  static A prepared(T x) {
-    if constexpr (std::is_same_v<T, A>)
-      return prepared_in_place(x);
-    else
-      return static_cast<A>(x);
-  }
+  /// Whether an element may be taken twice.
+  static constexpr bool is_extreme = Kind == reduction_kind::maximum || Kind == reduction_kind::minimum;
+  static A prepared(T x) { return prepared_in_place(static_cast<A>(x)); }
   // Of elements or vectors of them. A NaN stays.
   template <class X> static KILN_FN X prepared_in_place(X x) {
-    if constexpr (Kind == reduction_kind::sum_of_magnitudes)
-      return kiln::max(x, static_cast<X>(-x));
+    if constexpr (Kind == reduction_kind::sum_of_magnitudes && std::is_signed_v<A>)
+      return kiln::max(x, negated(x));
     else if constexpr (Kind == reduction_kind::sum_of_squares)
-      return x * x;
+      return product(x, x);
     else
       return x;
+  }
+  template <class X> static KILN_FN X negated(X x) {
+    if constexpr (std::is_integral_v<A>) {
+      using U = rebind_t<X, std::make_unsigned_t<A>>;
+      return (X)(U)(U{} - (U)x);
+    } else {
+      return -x;
+    }
+  }
+  template <class X> static KILN_FN X product(X a, X b) {
+    if constexpr (std::is_integral_v<A>) {
+      using U = rebind_t<X, std::make_unsigned_t<A>>;
+      return (X)((U)a * (U)b);
+    } else {
+      return a * b;
+    }
   }
   template <class X> static KILN_FN X combined(X a, X x) {
     if constexpr (Kind == reduction_kind::maximum)
       return kiln::max(a, x);
     else if constexpr (Kind == reduction_kind::minimum)
       return kiln::min(a, x);
+    else if constexpr (Kind == reduction_kind::product)
+      return product(a, x);
     else if constexpr (std::is_integral_v<A>) {
       using U = rebind_t<X, std::make_unsigned_t<A>>;
-      return Kind == reduction_kind::product ? (X)((U)a * (U)x) : (X)((U)a + (U)x);
+      return (X)((U)a + (U)x);
     } else {
-      return Kind == reduction_kind::product ? a * x : a + x;
+      return a + x;
     }
   }
   // All lanes.
@@ -84,9 +99,18 @@ template <class T, class A, class Step, class Again> class reducer {
   static void fold(thread_pool& pool, const reduction_problem& p, const E* in, A* out, std::int64_t stretches) {
     const std::int64_t blocks = p.blocks(), parts = p.outer * stretches * blocks,
                        cost = std::max<std::int64_t>(1, p.extent / stretches * std::min(p.inner, p.most_columns)),
-                       each = std::max<std::int64_t>(1, 16384 / (cost + 8));
-    pool.parallel_for((parts + each - 1) / each, [&](std::int64_t task, unsigned) {
-      for (std::int64_t k = task * each; k < std::min(parts, (task + 1) * each); ++k) {
+                       each = std::max<std::int64_t>(1, 16384 / (cost + 8)),
+                       threads = static_cast<std::int64_t>(pool.size());
+    std::int64_t tasks = (parts + each - 1) / each;
+    // few tasks are as many for each thread
+    if (tasks > 1 && tasks < 8 * threads) tasks = std::min(parts, (tasks + threads - 1) / threads * threads);
+    pool.parallel_for(tasks, [&](std::int64_t task, unsigned) {
+      std::int64_t k = task * parts / tasks;
+      const std::int64_t end = (task + 1) * parts / tasks;
+      if constexpr (S::is_extreme && std::is_same_v<E, A> && lanes >= 4)
+        if (p.inner == 1 && stretches == 1 && p.extent >= lanes)
+          for (; k + 4 <= end; k += 4) four_rows<S>(in + k * p.extent, p.extent, out + k);
+      for (; k < end; ++k) {
         const std::int64_t block = k % blocks, at = k / blocks, s = at % stretches, o = at / stretches;
         const std::int64_t first = s * p.extent / stretches, last = (s + 1) * p.extent / stretches;
         const E* const from = in + (o * p.extent + first) * p.inner;
@@ -127,8 +151,41 @@ template <class T, class A, class Step, class Again> class reducer {
       return static_cast<A>(all);
     }
   }
-  // Whole vectors of elements [k, end), of which there is one or more; k goes on.
+  // Rows of n elements, one after the other: their lanes are folded together, since one row's take longer than its
+  // elements where these are few.
+  template <class S> static void four_rows(const A* x, std::int64_t n, A* out) {
+    V row[4];
+    for (int r = 0; r < 4; ++r) {
+      std::int64_t k = 0;
+      row[r] = partial<S>(x + r * n, k, n);
+    }
+    constexpr int half = lanes / 2, quarter = lanes / 4;
+    // Of each block of two operands the first half, then the second.
+    const auto halved = [&]<int Block, int... L>(V a, V b, std::integral_constant<int, Block>,
+                                                 std::integer_sequence<int, L...>) __attribute__((always_inline)) {
+      const auto low = (V)__builtin_shufflevector(a, b, (L / Block * 2 * Block + L % Block)...);
+      const auto high = (V)__builtin_shufflevector(a, b, (L / Block * 2 * Block + L % Block + Block)...);
+      return S::combined(low, high);
+    };
+    constexpr std::make_integer_sequence<int, static_cast<int>(lanes)> each{};
+    const auto by_half = std::integral_constant<int, half>{};
+    V all = halved(halved(row[0], row[1], by_half, each), halved(row[2], row[3], by_half, each),
+                   std::integral_constant<int, quarter>{}, each);
+    const auto within = [&]<int Apart, int... L>(auto&& self, std::integral_constant<int, Apart>,
+                                                 std::integer_sequence<int, L...> s) __attribute__((always_inline)) {
+      if constexpr (Apart > 0) {
+        all = S::combined(all, (V)__builtin_shufflevector(all, all, (L ^ Apart)...));
+        self(self, std::integral_constant<int, Apart / 2>{}, s);
+      }
+    };
+    within(within, std::integral_constant<int, quarter / 2>{}, each);
+    for (int r = 0; r < 4; ++r) out[r] = all[r * quarter];
+  }
   template <class S> static A stretch(const A* x, std::int64_t& k, std::int64_t end) {
+    return S::across(partial<S>(x, k, end));
+  }
+  // The lanes of whole vectors of elements [k, end), of which there is one or more; k goes on.
+  template <class S> static KILN_FN V partial(const A* x, std::int64_t& k, std::int64_t end) {
     const auto read = [&](std::int64_t at) { return S::prepared_in_place(load<V>(x + at)); };
     V acc = read(k);
     k += lanes;
@@ -141,7 +198,9 @@ template <class T, class A, class Step, class Again> class reducer {
       acc = S::combined(S::combined(acc, more[0]), S::combined(more[1], more[2]));
     }
     for (; k + lanes <= end; k += lanes) acc = S::combined(acc, read(k));
-    return S::across(acc);
+    if constexpr (S::is_extreme)
+      if (k < end) acc = S::combined(acc, read(end - lanes)), k = end;
+    return acc;
   }
   template <class Total> static Total add(Total all, A part) {
     if constexpr (is_float_sum)

@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kiln/kernel/sample/picked_lanes.hpp"
 #include "kiln/kernel/sample/resample_problem.hpp"
 #include "kiln/kernel/simd/vector.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -89,7 +90,7 @@ template <class T, class C> class resampler {
           if (a.taps == 2 && a.repeats == 2) return doubled(a, x, y, first, last);
         switch (a.taps) {
           case 1: return sum_elements<1>(a, x, y, first, last);
-          case 2: return sum_elements<2>(a, x, y, first, last);
+          case 2: return sum_pairs(a, x, y, first, last);
           case 4: return sum_elements<4>(a, x, y, first, last);
           default: return sum_elements<0>(a, x, y, first, last);
         }
@@ -165,7 +166,7 @@ template <class T, class C> class resampler {
     const std::int64_t n = a.out;
     const C* const w = static_cast<const C*>(a.weights);
     std::int64_t o = first + (first + 2) % 2 + 2;
-    if (first > 0 || last < n || n < 2 * lanes + 4) return sum_elements<2>(a, x, y, first, last);
+    if (first > 0 || last < n || n < 2 * lanes + 4) return sum_pairs(a, x, y, first, last);
     sum_elements<2>(a, x, y, 0, o);
     const auto taps = [&](std::int64_t at) {
       const V low = load<V>(x + a.at[at]), high = load<V>(x + a.at[n + at]);
@@ -181,6 +182,35 @@ template <class T, class C> class resampler {
       mixed(std::make_integer_sequence<int, int(lanes)>());
     }
     sum_elements<2>(a, x, y, o, n);
+  }
+
+  // Two taps. Those of a vector that lie close together are picked from two vectors that hold them, since a gather
+  // loads each lane by itself.
+  template <class S>
+  void sum_pairs(const resample_axis& a, const S* x, T* y, std::int64_t first, std::int64_t last) const {
+    if constexpr (native_bytes == 64 && std::is_same_v<S, float> && std::is_same_v<T, float>) {
+      using V = native_vec<float>;
+      using I = vec<std::int32_t, native_lanes<float>>;
+      constexpr int lanes = native_lanes<float>;
+      const std::int64_t n = a.out;
+      const float* const w = static_cast<const float*>(a.weights);
+      const auto held = [&](std::int64_t from) {
+        return load_n<V>(x + from, static_cast<int>(std::clamp<std::int64_t>(a.in - from, 0, lanes)));
+      };
+      for (; first < last; first += lanes) {
+        const int count = static_cast<int>(std::min<std::int64_t>(lanes, last - first));
+        const std::int32_t base = a.at[first];
+        const I used = first_lanes<I>(count);
+        const I low = (load_n<I>(a.at + first, count) - base) & used,
+                high = (load_n<I>(a.at + n + first, count) - base) & used;
+        if (elementary::any(((low | high) & ~(2 * lanes - 1)) != 0)) break;
+        const V near = held(base), next = held(base + lanes);
+        const V sum = load_n<V>(w + first, count) * picked_lanes(near, next, low) +
+                      load_n<V>(w + n + first, count) * picked_lanes(near, next, high);
+        store_n(y + first, sum, count);
+      }
+    }
+    if (first < last) sum_elements<2>(a, x, y, first, last);
   }
 
   // y[o] = sum of weights[k][o] * x[at[k][o]].

@@ -1,4 +1,6 @@
 #pragma once
+#include <vector>
+
 #include "kiln/op/concepts.hpp"
 
 // Ops that find how many elements there are: the number is a symbol that the run binds.
@@ -34,6 +36,8 @@ struct compress {
     return out;
   }
   small_vector<argument> produce(std::span<const argument> in) const;
+  /// Where a condition (bool[n], dense) holds. Errors: n exceeds the axis' extent.
+  static std::vector<std::int64_t> places(const argument& condition, std::int64_t extent);
 };
 
 /// Distinct slices along `along`, or elements of the flattened tensor where `flat`, ascending or in order of first

@@ -176,7 +176,7 @@ template <class List> groups group_elements(const List& values, bool ascending) 
 
 struct box {
   float low[2], high[2];
-  float area() const { return (high[0] - low[0]) * (high[1] - low[1]); }
+  float area;
 };
 
 box box_of(const float* p, bool centered) {
@@ -186,22 +186,25 @@ box box_of(const float* p, bool centered) {
     b.low[d] = std::min(x, y);
     b.high[d] = std::max(x, y);
   }
+  b.area = (b.high[0] - b.low[0]) * (b.high[1] - b.low[1]);
   return b;
 }
 
-float overlap(const box& a, const box& b) {
+// Whether two boxes overlap by more than that much. Most don't meet, which takes no division.
+inline bool overlap(const box& a, const box& b, float most) {
   float shared = 1;
   for (int d = 0; d < 2; ++d) shared *= std::max(0.0f, std::min(a.high[d], b.high[d]) - std::max(a.low[d], b.low[d]));
-  const float both = a.area() + b.area() - shared;
-  return both > 0 ? shared / both : 0;
+  const float both = a.area + b.area - shared;
+  return (shared != 0 && both > 0 ? shared / both : 0) > most;
 }
 
-// Of equal scores the first box comes first.
-struct candidate {
-  float score;
-  std::int64_t place;
-  bool operator<(const candidate& y) const { return score != y.score ? score < y.score : place > y.place; }
-};
+// Numbers of boxes in the order of their scores; of equal scores the first box's is greater.
+std::uint64_t candidate(float score, std::int64_t place) {
+  constexpr std::uint32_t sign = std::uint32_t{1} << 31;
+  const auto bits = std::bit_cast<std::uint32_t>(score == 0 ? 0.0F : score);
+  return std::uint64_t{bits & sign ? ~bits : bits | sign} << 32 | static_cast<std::uint32_t>(~place);
+}
+std::int64_t place_of(std::uint64_t candidate) { return static_cast<std::uint32_t>(~candidate); }
 
 }  // namespace
 
@@ -251,11 +254,8 @@ small_vector<argument> nonzero::produce(std::span<const argument> in) const {
   return made;
 }
 
-small_vector<argument> compress::produce(std::span<const argument> in) const {
-  const argument x = flat ? flattened(in[0]) : in[0].contiguous(), where = in[1].contiguous();
-  const std::int64_t axis = flat ? 0 : normal_axis(along, x.get_shape().rank());
-  const std::int64_t extent = x.get_shape().lens[static_cast<std::size_t>(axis)].value();
-  const auto flags = where.as<bool>();
+std::vector<std::int64_t> compress::places(const argument& condition, std::int64_t extent) {
+  const auto flags = condition.as<bool>();
   if (static_cast<std::int64_t>(flags.size()) > extent)
     raise(fault::of(errc::shape_mismatch, "a condition is no longer than the axis", extent, flags.size()));
   std::vector<std::int64_t> places(flags.size() + 1);
@@ -265,7 +265,13 @@ small_vector<argument> compress::produce(std::span<const argument> in) const {
     n += flags[k];
   }
   places.resize(n);
-  return one(taken(x, axis, places));
+  return places;
+}
+
+small_vector<argument> compress::produce(std::span<const argument> in) const {
+  const argument x = flat ? flattened(in[0]) : in[0].contiguous(), where = in[1].contiguous();
+  const std::int64_t axis = flat ? 0 : normal_axis(along, x.get_shape().rank());
+  return one(taken(x, axis, places(where, x.get_shape().lens[static_cast<std::size_t>(axis)].value())));
 }
 
 small_vector<argument> unique::produce(std::span<const argument> in) const {
@@ -294,27 +300,29 @@ small_vector<argument> non_max_suppression::produce(std::span<const argument> in
   const std::int64_t batches = lens[0], classes = lens[1], n = lens[2];
   if (!(boxes.get_shape().lens == dims{batches, n, 4}))
     raise(fault::of(errc::shape_mismatch, "type of the boxes", dims{batches, n, 4}, boxes.get_shape().lens));
+  constexpr auto most_boxes = std::int64_t{1} << 32;
+  if (n > most_boxes) raise(fault::of(errc::limit, "boxes of a batch", most_boxes, n));
   const std::int64_t most = in[2].to<std::int64_t>()[0];
   const float most_overlap = in[3].to<float>()[0], least_score = in[4].to<float>()[0];
   const auto corners = boxes.as<float>();
   const auto all = scores.as<float>();
   std::vector<std::int64_t> out;
-  std::vector<candidate> left;  // a heap: of many candidates few are looked at
+  std::vector<std::uint64_t> left;  // a heap: of many candidates few are looked at
   std::vector<box> kept;
   for (std::int64_t b = 0; b < batches; ++b)
     for (std::int64_t c = 0; c < classes; ++c) {
       const float* score = all.data() + (b * classes + c) * n;
       left.clear();
       for (std::int64_t k = 0; k < n; ++k)
-        if (!has_least_score || score[k] > least_score) left.push_back({score[k], k});
+        if (!has_least_score || score[k] > least_score) left.push_back(candidate(score[k], k));
       std::make_heap(left.begin(), left.end());
       kept.clear();
       while (!left.empty() && static_cast<std::int64_t>(kept.size()) < most) {
         std::pop_heap(left.begin(), left.end());
-        const std::int64_t k = left.back().place;
+        const std::int64_t k = place_of(left.back());
         left.pop_back();
         const box next = box_of(corners.data() + (b * n + k) * 4, centered);
-        if (std::any_of(kept.begin(), kept.end(), [&](const box& o) { return overlap(o, next) > most_overlap; }))
+        if (std::any_of(kept.begin(), kept.end(), [&](const box& o) { return overlap(o, next, most_overlap); }))
           continue;
         kept.push_back(next);
         out.insert(out.end(), {b, c, k});

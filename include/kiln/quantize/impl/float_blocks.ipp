@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kiln/quantize/impl/block_scale.hpp"
+#include "kiln/quantize/impl/stored_form.hpp"
 #include "kiln/quantize/impl/stored_program.hpp"
 
 namespace kiln::quantize {
@@ -43,6 +44,10 @@ std::uint8_t number_code(float x, double scale, float_format f) {
   return f == float_format::mxfp8 ? float8_e4m3fn(y).bits : float4_e2m1(y).bits;
 }
 
+}  // namespace
+
+namespace detail {
+
 stored_matrix stored(const float_blocks& w) {
   const std::int64_t size = block_of(w.format), blocks = w.blocks(), bits = bits_of(number_of(w.format));
   const bool packed = bits == 4;
@@ -50,12 +55,12 @@ stored_matrix stored(const float_blocks& w) {
   m.op = {.bits = bits, .axis = 1, .block = size, .floats = packed, .factor = w.factor};
   if (blocks * size != w.depth) m.op.extent = w.depth;
   const std::int64_t row = blocks * size * bits / 8;
-  m.operands.push_back(detail::bytes_literal({packed ? dtype::u8 : number_of(w.format), {w.rows, row}}, w.data));
-  m.operands.push_back(detail::bytes_literal({scale_of(w.format), {w.rows, blocks}}, w.scales));
+  m.operands.push_back(bytes_literal({packed ? dtype::u8 : number_of(w.format), {w.rows, row}}, w.data));
+  m.operands.push_back(bytes_literal({scale_of(w.format), {w.rows, blocks}}, w.scales));
   return m;
 }
 
-}  // namespace
+}  // namespace detail
 
 float_blocks in_float_blocks(std::span<const float> weights, std::int64_t rows, float_format format,
                              thread_pool& pool) {
@@ -95,7 +100,7 @@ quantized_program to_float_blocks(program p, float_format format, const float_bl
   thread_pool pool(options.threads);
   const detail::matrix_readers readers = detail::chosen_readers(p, options.ops, options.exclude);
   return detail::stored_program(p, readers, block_of(format), [&](const detail::read_matrix& m, pass_note&) {
-    return stored(in_float_blocks(m.weights, m.rows, format, pool));
+    return detail::stored(in_float_blocks(m.weights, m.rows, format, pool));
   });
 }
 

@@ -6,10 +6,11 @@
 
 #include "kiln/quantize/byte_products.hpp"
 #include "kiln/quantize/impl/block_scale.hpp"
+#include "kiln/quantize/impl/stored_form.hpp"
 #include "kiln/quantize/impl/stored_program.hpp"
 
 namespace kiln::quantize {
-namespace {
+namespace detail {
 
 stored_matrix stored(const block_weights& w, bool bytes_suffice) {
   const block_format& f = w.format;
@@ -17,7 +18,7 @@ stored_matrix stored(const block_weights& w, bool bytes_suffice) {
   stored_matrix m;
   m.op = {.bits = f.bits, .axis = 1, .block = f.block, .bytes_suffice = bytes_suffice};
   if (blocks * f.block != w.depth) m.op.extent = w.depth;
-  m.operands.push_back(detail::bytes_literal({dtype::u8, {w.rows, blocks * f.block * f.bits / 8}}, w.data));
+  m.operands.push_back(bytes_literal({dtype::u8, {w.rows, blocks * f.block * f.bits / 8}}, w.data));
   const auto reals = [&](const std::vector<float>& v) {
     return literal::of<float>({dtype::f32, {w.rows, blocks}}, std::span<const float>(v));
   };
@@ -25,11 +26,15 @@ stored_matrix stored(const block_weights& w, bool bytes_suffice) {
   if (!w.real_zeros.empty())
     m.operands.push_back(reals(w.real_zeros));
   else if (!w.zeros.empty())
-    m.operands.push_back(detail::bytes_literal({dtype::u8, {w.rows, (blocks * f.bits + 7) / 8}}, w.zeros));
+    m.operands.push_back(bytes_literal({dtype::u8, {w.rows, (blocks * f.bits + 7) / 8}}, w.zeros));
   else
     m.op.zero = 1 << (f.bits - 1);
   return m;
 }
+
+}  // namespace detail
+
+namespace {
 
 using measured_inputs = std::map<value_id, input_products, decltype([](value_id a, value_id b) {
                                    return std::pair(a.instruction, a.result) < std::pair(b.instruction, b.result);
@@ -99,7 +104,7 @@ quantized_program stored_in_blocks(program p, const int4_options& options, const
     }
   };
   return detail::stored_program(p, readers, options.format.block, [&](const detail::read_matrix& m, pass_note& note) {
-    return stored(form_of(m, note), options.bytes_suffice);
+    return detail::stored(form_of(m, note), options.bytes_suffice);
   });
 }
 

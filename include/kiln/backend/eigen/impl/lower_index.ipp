@@ -5,6 +5,7 @@
 #include "kiln/op/index/gather_elements.hpp"
 #include "kiln/op/index/gather_nd.hpp"
 #include "kiln/op/index/one_hot.hpp"
+#include "kiln/runtime/fallback_kernel.hpp"
 
 // Gathers: slices and elements of any dtype are moved by their size alone.
 namespace kiln::eigen {
@@ -29,6 +30,10 @@ class gather_kernel final : public kernel {
     auto* const places = reinterpret_cast<std::int64_t*>(l.scratch.data());
     find_places(*l.pool, index_list_of(indices), count, s.extent, normal_axis(axis_, data.rank()), places);
     const auto size = static_cast<std::int64_t>(bytes);
+    if (follow_each_other(places, count)) {  // a range of slices
+      const tensor from{data.data + places[0] * size, dtype::u8, {s.outer, count * size}, {s.extent * size, 1}};
+      return copy_tensor(from, {out.data, dtype::u8, {s.outer, count * size}, {count * size, 1}}, l.pool);
+    }
     // one task of so many slices, within one outer index where that is enough
     const std::int64_t slices = std::max<std::int64_t>(1, task_bytes / size);
     const std::int64_t parts = (count + slices - 1) / slices, some = std::max<std::int64_t>(1, slices / count);
@@ -42,6 +47,11 @@ class gather_kernel final : public kernel {
   }
 
  private:
+  static bool follow_each_other(const std::int64_t* places, std::int64_t n) {
+    std::int64_t jumps = 0;
+    for (std::int64_t k = 1; k < n; ++k) jumps |= places[k] - places[k - 1] - 1;
+    return n > 1 && jumps == 0;
+  }
   std::int64_t axis_;
 };
 

@@ -3,8 +3,8 @@
 #include "kiln/backend/eigen/epilogue.hpp"
 #include "kiln/backend/eigen/quantized.hpp"
 #include "kiln/core/mapped_file.hpp"
+#include "kiln/lower/stored_product.hpp"
 #include "kiln/op/quant/range.hpp"
-#include "kiln/pass/stored_weights.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::eigen {
@@ -12,58 +12,20 @@ namespace {
 
 using namespace kernels;
 
-// A fused body of a product whose weights are stored in blocks.
-struct quantized_body {
-  stored_weights weights;
-  lower::contraction_body<module_graph> body;  // operand 1: the data
-  std::size_t operands[3] = {};                // inputs of the instruction: data, scales, zero points
-};
+using quantized_body = lower::stored_product<module_graph>;
 
 std::optional<quantized_body> find_quantized_body(const kernel_request& r) {
-  const auto* fused = r.instruction.op.get_if<op::fused>();
-  if (!fused || fused->kind != fusion::contraction || r.instruction.results.size() != 1) return std::nullopt;
-  const module_graph& m = r.whole.module(fused->body);
-  const std::uint32_t at = lower::only_contraction(m);
-  if (at == m.size() || !m[at].op.is<op::dot>()) return std::nullopt;
-  const value_id left = m[at].inputs[0];
-  auto weights = find_stored_weights(m, m[at].inputs[1]);
-  if (!weights || m[left.instruction].kind != instruction_kind::parameter || m.shape_of(left).type != dtype::f32)
-    return std::nullopt;
-  const auto of_weights = [&](std::uint32_t i) {
-    return std::find(weights->instructions.begin(), weights->instructions.end(), i) != weights->instructions.end();
-  };
-  quantized_body out;
-  out.body.op = m[at].op;
-  small_vector<bool> read(m.size(), false);
-  for (std::uint32_t i = 0; i < m.size(); ++i)
-    if (i != at && !of_weights(i))
-      for (const value_id v : m[i].inputs) read[v.instruction] = true;
-  for (const std::uint32_t i : weights->instructions)
-    if (read[i]) return std::nullopt;
-  std::size_t parameters = 0;
-  for (std::uint32_t i = 0; i < m.size(); ++i) {
-    if (m[i].kind != instruction_kind::parameter) continue;
-    if (i == left.instruction) out.body.operands[0] = parameters;
-    for (std::size_t k = 0; k < weights->operands.size(); ++k)
-      if (i == weights->operands[k].instruction) out.operands[k] = parameters;
-    if (read[i]) out.body.epilogue_inputs.push_back(static_cast<std::uint32_t>(parameters));
-    ++parameters;
-  }
-  out.body.operands[1] = out.operands[0];
-  for (std::size_t k = 0; k < weights->operands.size(); ++k)
-    if (!r.constants[out.operands[k]]) return std::nullopt;
-  if (m.outputs[0].instruction != at)
-    out.body.epilogue = lower::module_after(m, at, [&](std::uint32_t i) {
-      return !of_weights(i) && (m[i].kind != instruction_kind::parameter || read[i]);
-    });
-  out.weights = std::move(*weights);
+  auto out = lower::find_stored_product(r.whole, r.instruction, dtype::f32);
+  if (out)
+    for (const std::size_t k : out->inputs())
+      if (!r.constants[k]) return std::nullopt;
   return out;
 }
 
 class quantized_kernel final : public kernel {
  public:
   quantized_kernel(const quantized_body& b, const kernel_request& r)
-      : body_(compiled_contraction(b.body)), operands_(std::span(b.operands, b.weights.operands.size())) {
+      : body_(compiled_contraction(b.body)), operands_(b.inputs()) {
     const op::block_dequantize& op = b.weights.op;
     const dtype data = r.inputs[operands_[0]].type;
     form_.k = b.weights.depth, form_.n = b.weights.columns, form_.block = op.block;

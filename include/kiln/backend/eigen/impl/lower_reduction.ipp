@@ -74,9 +74,9 @@ class reduction_kernel final : public kernel {
         to_(sum_type(form, type)),
         name_(std::move(name)),
         rows_(std::move(rows)) {}
-  // Means of integers are those of sums that don't wrap.
+  // Means and roots of integers are those of sums that don't wrap.
   static dtype sum_type(const reduction_form& form, dtype type) {
-    return form.end == ending::mean && is_integer(type) ? dtype::i64 : type;
+    return form.end != ending::none && is_integer(type) ? dtype::i64 : type;
   }
   std::string name() const override { return name_; }
   stride_support input_strides(std::size_t) const override { return stride_support::any; }
@@ -129,8 +129,9 @@ class reduction_kernel final : public kernel {
   void store_integers(const void* sums, const tensor& y, std::int64_t count) const {
     const auto* const from = static_cast<const std::int64_t*>(sums);
     for (std::int64_t i = 0, n = y.elements(); i < n; ++i) {
-      const std::int64_t mean = detail::quotient(from[i], count);
-      encode(y.type, &mean, y.data + static_cast<std::size_t>(i) * size_of(y.type), 1);
+      const std::int64_t made =
+          end_ == ending::mean ? detail::quotient(from[i], count) : op::reduce_l2{}.finish(from[i], count);
+      encode(y.type, &made, y.data + static_cast<std::size_t>(i) * size_of(y.type), 1);
     }
   }
 
@@ -176,7 +177,7 @@ std::unique_ptr<kernel> lower_reduction(const kernel_request& r) {
   if (!op) return nullptr;
   const auto form = form_of(*op);
   const dtype type = r.inputs[0].type;
-  if (!form || (form->end == ending::root && is_integer(type))) return nullptr;
+  if (!form) return nullptr;
   if (!kiln_eigen_reductions()->serves(form->kind, type, reduction_kernel::sum_type(*form, type))) return nullptr;
   const auto folded = reduced_dims(*form->axes, r.inputs[0].rank());
   bool any = false;

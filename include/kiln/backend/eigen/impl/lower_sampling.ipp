@@ -61,12 +61,14 @@ class channels_last {
   float *made_ = nullptr, *written_ = nullptr;
 };
 
-class grid_sample_kernel final : public kernel {
+template <class T> class grid_sample_kernel final : public kernel {
+  static constexpr bool is_f32 = std::is_same_v<T, float>;
+
  public:
   explicit grid_sample_kernel(const op::grid_sample& op) : op_(op) {}
   std::string name() const override { return "grid_sample " + std::string(to_string(op_.mode)); }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
-    return threads * bytes_of_worker() + channels_last::bytes(in[0], out[0]);
+    return threads * bytes_of_worker() + (is_f32 ? channels_last::bytes(in[0], out[0]) : 0);
   }
 
   void run(const launch& l) const override {
@@ -75,7 +77,7 @@ class grid_sample_kernel final : public kernel {
     const std::size_t axes = x.rank() - 2;
     const std::int64_t batch = x.lens[0], channels = x.lens[1], points = y.elements() / (batch * channels),
                        plane = x.elements() / (batch * channels);
-    if (plane == 0) return std::fill_n(y.as<float>(), y.elements(), 0.0F), void();
+    if (plane == 0) return std::fill_n(y.as<T>(), y.elements(), T(0)), void();
     if (plane > std::numeric_limits<std::int32_t>::max())
       raise(fault::of(errc::limit, "elements of a sampled plane", std::numeric_limits<std::int32_t>::max(), plane));
     const std::int64_t taps = op_.mode == op::sampling_mode::nearest  ? 1
@@ -86,33 +88,60 @@ class grid_sample_kernel final : public kernel {
     // few points at once where they are few in all: every thread has some
     const std::int64_t most = most_taps / all, fair = batch * points / (4 * l.pool->size()),
                        each = std::clamp<std::int64_t>(fair, 16, most), blocks = (points + each - 1) / each;
-    channels_last layout(batch, channels, plane, batch, points, batch * points * all);
     std::byte* const workers = l.scratch.data();
-    const float* const from = layout.begin(*l.pool, x.as<const float>(), y.as<float>(),
-                                           reinterpret_cast<float*>(workers + l.pool->size() * bytes_of_worker()));
-    l.pool->parallel_for(batch * blocks, [&](std::int64_t task, unsigned worker) {
-      const std::int64_t n = task / blocks, first = task % blocks * each, count = std::min(each, points - first);
-      std::byte* const own = workers + worker * bytes_of_worker();
-      auto* const at = reinterpret_cast<std::int32_t*>(own);
-      auto* const weights = reinterpret_cast<float*>(own + bytes_of_worker() / 2);
-      find(grid.as<const float>() + (n * points + first) * static_cast<std::int64_t>(axes), x.lens, count, at, weights);
-      kernels::tap_problem p;
-      p.count = count, p.taps = all, p.at = at, p.weights = weights;
-      layout.place(p, from, n, n, first);
-      kiln_eigen_sampling()->sum_taps(p);
-    });
-    layout.end(*l.pool);
+    // Finds the taps of a task's points, then calls sum(image, first point, points, places, weights).
+    const auto for_points = [&](auto&& sum) {
+      l.pool->parallel_for(batch * blocks, [&](std::int64_t task, unsigned worker) {
+        const std::int64_t n = task / blocks, first = task % blocks * each, count = std::min(each, points - first);
+        std::byte* const own = workers + worker * bytes_of_worker();
+        auto* const weights = reinterpret_cast<T*>(own);
+        auto* const at = reinterpret_cast<std::int32_t*>(weights + most_taps);
+        find(grid.as<const T>() + (n * points + first) * static_cast<std::int64_t>(axes), x.lens, count, at, weights);
+        sum(n, first, count, at, weights);
+      });
+    };
+    if constexpr (is_f32) {
+      channels_last layout(batch, channels, plane, batch, points, batch * points * all);
+      const float* const from = layout.begin(*l.pool, x.as<const float>(), y.as<float>(),
+                                             reinterpret_cast<float*>(workers + l.pool->size() * bytes_of_worker()));
+      for_points([&](std::int64_t n, std::int64_t first, std::int64_t count, const std::int32_t* at, const T* weights) {
+        kernels::tap_problem p;
+        p.count = count, p.taps = all, p.at = at, p.weights = weights;
+        layout.place(p, from, n, n, first);
+        kiln_eigen_sampling()->sum_taps(p);
+      });
+      layout.end(*l.pool);
+    } else {
+      for_points([&](std::int64_t n, std::int64_t first, std::int64_t count, const std::int32_t* at, const T* weights) {
+        for (std::int64_t c = n * channels; c < (n + 1) * channels; ++c)
+          sum_plane(x.as<const T>() + c * plane, y.as<T>() + c * points + first, count, all, at, weights);
+      });
+    }
   }
 
  private:
   static constexpr std::int64_t most_taps = 4096;
-  static constexpr std::size_t bytes_of_worker() { return 2 * 4 * most_taps; }
+  static constexpr std::size_t bytes_of_worker() { return (sizeof(T) + sizeof(std::int32_t)) * most_taps; }
 
-  void find(const float* positions, const ints& lens, std::int64_t count, std::int32_t* at, float* weights) const {
+  static void sum_plane(const T* x, T* y, std::int64_t count, std::int64_t taps, const std::int32_t* at,
+                        const T* weights) {
+    if (taps == 4) {
+      for (std::int64_t i = 0; i < count; ++i, at += 4, weights += 4)
+        y[i] = weights[0] * x[at[0]] + weights[1] * x[at[1]] + weights[2] * x[at[2]] + weights[3] * x[at[3]];
+      return;
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      T sum = 0;
+      for (std::int64_t k = 0; k < taps; ++k) sum += *weights++ * x[*at++];
+      y[i] = sum;
+    }
+  }
+
+  void find(const T* positions, const ints& lens, std::int64_t count, std::int32_t* at, T* weights) const {
     const std::size_t axes = lens.size() - 2;
     const std::int64_t high = axes > 1 ? lens[axes] : 1, wide = lens[axes + 1];
     for (std::int64_t i = 0; i < count; ++i, positions += axes) {
-      op::grid_sample::axis_taps<float> taps[3] = {};
+      op::grid_sample::axis_taps<T> taps[3] = {};
       for (std::size_t d = 0; d < axes; ++d)
         taps[3 - axes + d] = op_.taps_at(positions[op_.coordinate(d, axes)], lens[d + 2]);
       for (std::int64_t a = 0; a < taps[0].count; ++a)
@@ -302,8 +331,10 @@ class roi_align_kernel final : public kernel {
 
 std::unique_ptr<kernel> lower_grid_sample(const kernel_request& r) {
   const auto* op = r.instruction.op.get_if<op::grid_sample>();
-  if (!op || r.inputs[0].type != dtype::f32 || !fits_in_i32(r.inputs[0])) return nullptr;
-  return std::make_unique<grid_sample_kernel>(*op);
+  if (!op || !fits_in_i32(r.inputs[0])) return nullptr;
+  if (r.inputs[0].type == dtype::f32) return std::make_unique<grid_sample_kernel<float>>(*op);
+  if (r.inputs[0].type == dtype::f64) return std::make_unique<grid_sample_kernel<double>>(*op);
+  return nullptr;
 }
 
 std::unique_ptr<kernel> lower_roi_align(const kernel_request& r) {

@@ -95,7 +95,7 @@ class scatter_nd_kernel final : public scatter_kernel {
     const std::int64_t parts = std::min(slices, parts_of((slices + rows) * slice * size, l.pool->size()));
     l.pool->parallel_for(parts, [&](std::int64_t part, unsigned) {
       kernels::slice_updates u{out.data, updates.data, places, rows, slice};
-      u.low = slices * part / parts, u.high = slices * (part + 1) / parts;
+      u.low = slices * part / parts, u.high = slices * (part + 1) / parts, u.all = parts == 1;
       copy(data, out, u.low * slice, (u.high - u.low) * slice);
       if (slice != 0) scatter(u, out.type);
     });
@@ -115,7 +115,7 @@ class scatter_elements_kernel final : public scatter_kernel {
     const std::int64_t elements = out.elements();
     if (!all.whole()) {  // rows of one region are applied in order
       copy(data, out, 0, elements);
-      for (std::int64_t s = 0; s < all.stretches(); ++s) write(u, s, 0, all.length(), 0, all.region());
+      for (std::int64_t s = 0; s < all.stretches(); ++s) write(u, s, 0, all.length());
       return;
     }
     if (all.stretches() >= 2 * threads || all.stretches() * all.length() < grain) {
@@ -127,8 +127,8 @@ class scatter_elements_kernel final : public scatter_kernel {
       l.pool->parallel_for((all.stretches() + some - 1) / some, [&](std::int64_t task, unsigned) {
         const std::int64_t first = task * some, n = std::min(all.stretches(), first + some) - first;
         if (covers) copy(data, out, first * all.region(), n * all.region());
-        if (all.follows()) return write(u, first, 0, n * all.length(), 0, n * all.region());
-        for (std::int64_t s = first; s < first + n; ++s) write(u, s, 0, all.length(), 0, all.region());
+        if (all.follows()) return write(u, first, 0, n * all.length());
+        for (std::int64_t s = first; s < first + n; ++s) write(u, s, 0, all.length());
       });
       return;
     }
@@ -141,8 +141,7 @@ class scatter_elements_kernel final : public scatter_kernel {
       const std::int64_t blocks = (inner + columns - 1) / columns;
       l.pool->parallel_for(all.stretches() * blocks, [&](std::int64_t task, unsigned) {
         const std::int64_t first = task % blocks * columns, n = std::min(columns, inner - first);
-        for (std::int64_t at = first; at < all.length(); at += inner)
-          write(u, task / blocks, at, at + n, 0, all.region());
+        for (std::int64_t at = first; at < all.length(); at += inner) write(u, task / blocks, at, at + n);
       });
       return;
     }
@@ -150,7 +149,8 @@ class scatter_elements_kernel final : public scatter_kernel {
         parts_of(all.region() * static_cast<std::int64_t>(size_of(out.type)) / 32, l.pool->size());
     l.pool->parallel_for(all.stretches() * parts, [&](std::int64_t task, unsigned) {
       const std::int64_t part = task % parts;
-      write(u, task / parts, 0, all.length(), all.region() * part / parts, all.region() * (part + 1) / parts);
+      write(u, task / parts, 0, all.length(),
+            {.low = all.region() * part / parts, .high = all.region() * (part + 1) / parts, .all = parts == 1});
     });
   }
 
@@ -160,12 +160,12 @@ class scatter_elements_kernel final : public scatter_kernel {
     const element_stretches& all;
     const tensor &updates, &out;
   };
-  // Applies the updates [first, last) of stretch s whose elements lie in [low, high) of its region.
-  void write(const stretch_updates& w, std::int64_t s, std::int64_t first, std::int64_t last, std::int64_t low,
-             std::int64_t high) const {
+  // Applies the updates [first, last) of stretch s: those that `u` takes.
+  void write(const stretch_updates& w, std::int64_t s, std::int64_t first, std::int64_t last,
+             kernels::slice_updates u = {.all = true}) const {
     const auto size = static_cast<std::int64_t>(size_of(w.out.type));
     position_block at;
-    kernels::slice_updates u{w.out.data + w.all.base(s) * size, nullptr, at.data(), 0, 1, low, high};
+    u.to = w.out.data + w.all.base(s) * size, u.at = at.data();
     for (std::int64_t i = first; i < last; i += u.count) {
       u.count = std::min(last - i, kernels::index_block);
       u.updates = w.updates.data + (s * w.all.length() + i) * size;

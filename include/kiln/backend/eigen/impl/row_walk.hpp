@@ -1,9 +1,22 @@
 #pragma once
+#include <algorithm>
 #include <optional>
 
 #include "kiln/backend/eigen/rows.hpp"
 
 namespace kiln::eigen {
+
+/// Elements that make a task worth handing to another thread (about 4 us of memory traffic).
+inline constexpr std::int64_t task_grain = 16384;
+/// The same for elements of any width.
+inline std::int64_t task_elements(const tile_program& p) {
+  return std::max<std::int64_t>(task_grain, 65536 / static_cast<std::int64_t>(p.width()));
+}
+/// Few tasks are as many for each thread: of seven tasks for two threads, one does four.
+inline std::int64_t balanced(std::int64_t tasks, unsigned threads) {
+  const std::int64_t each = threads;
+  return tasks <= 1 || tasks >= 8 * each ? tasks : (tasks + each - 1) / each * each;
+}
 
 /// Operands in order: parameters, then results.
 inline const tensor& operand_of(const launch& l, std::size_t k) {
@@ -144,5 +157,18 @@ std::optional<transposed_operands> find_transposed(const tile_program& p, const 
 /// Of a thread.
 std::size_t transposed_scratch_bytes(const tile_program& p, const row_loops& loops, const transposed_operands& t);
 void run_transposed(const tile_program& p, const launch& l, const row_loops& loops, const transposed_operands& t);
+
+/// Short rows of a program without folds whose results are dense: pieces of some rows are one contiguous row, for which
+/// operands that repeat are written out in scratch, since to begin a row takes as long as hundreds of elements.
+struct expanded_operands {
+  std::size_t dim = 0;     ///< the kept dim that is cut into pieces; all inside of it is joined
+  std::int64_t inner = 0;  ///< elements inside of one step of it
+  std::int64_t steps = 0;  ///< of a piece
+  std::int64_t cuts(const row_loops& loops) const { return (loops.kept[dim] + steps - 1) / steps; }
+};
+std::optional<expanded_operands> find_expanded(const tile_program& p, const row_loops& loops);
+/// Of a thread.
+std::size_t expanded_scratch_bytes(const tile_program& p, const row_loops& loops, const expanded_operands& e);
+void run_expanded(const tile_program& p, const launch& l, const row_loops& loops, const expanded_operands& e);
 
 }  // namespace kiln::eigen

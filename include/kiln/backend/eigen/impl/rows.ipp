@@ -2,22 +2,12 @@
 
 #include "kiln/backend/eigen/block_program.hpp"
 #include "kiln/backend/eigen/impl/row_walk.hpp"
+#include "kiln/core/huge_page.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::eigen {
 namespace {
 
-// Elements that make a task worth handing to another thread (about 4 us of memory traffic).
-constexpr std::int64_t grain = 16384;
-// The same for elements of any width.
-std::int64_t task_elements(const tile_program& p) {
-  return std::max<std::int64_t>(grain, 65536 / static_cast<std::int64_t>(p.width()));
-}
-// Few tasks are as many for each thread: of seven tasks for two threads, one does four.
-std::int64_t balanced(std::int64_t tasks, unsigned threads) {
-  const std::int64_t each = threads;
-  return tasks <= 1 || tasks >= 8 * each ? tasks : (tasks + each - 1) / each * each;
-}
 constexpr std::size_t strip_streams_bytes = row_loops::most_operands * sizeof(tile_program::stream);
 
 // Joins neighboring dims that are contiguous for every operand, innermost first.
@@ -119,16 +109,22 @@ void run_strips(const tile_program& p, const launch& l, const row_loops& loops) 
                      outer = loops.rows() / std::max<std::int64_t>(1, inner);
   const std::int64_t widest = p.blocks()->strip_for(row), narrow = kiln_eigen_isa()->blocks()->lanes[0];
   const std::size_t each = p.blocks()->scratch_bytes(row, widest) + strip_streams_bytes;
-  const std::int64_t strips = (inner + widest - 1) / widest;
-  // A last strip of few rows does some of those before it again, since to stage its lanes takes ten times as long.
+  const std::int64_t strips = std::max<std::int64_t>(1, inner / widest);  // the last one has the rest as well
+  // A rest does some of the rows before it again: to stage a few lanes takes ten times as long, and several narrow
+  // strips longer than a wide one.
   const bool twice = !in_place(l);
   l.pool->parallel_for(outer * strips, [&](std::int64_t task, unsigned worker) {
     std::byte* const scratch = l.scratch.data() + worker * each;
     block_cursor cursor(*p.blocks(), scratch + strip_streams_bytes, row, widest);
     auto* const streams = reinterpret_cast<tile_program::stream*>(scratch);
-    const std::int64_t first = task % strips * widest, last = std::min(inner, first + widest);
+    const std::int64_t strip = task % strips, first = strip * widest,
+                       last = strip + 1 == strips ? inner : first + widest;
     for (std::int64_t from = first; from < last;) {
-      if (twice && last - from < narrow) from = std::max(first, last - narrow);
+      const std::int64_t rest = last - from;
+      if (twice && rest > 2 * narrow && rest < widest && last - first >= widest)
+        from = last - widest;
+      else if (twice && rest < narrow)
+        from = std::max(first, last - narrow);
       const std::int64_t count = last - from >= widest ? widest : std::min(narrow, last - from);
       for (std::size_t k = 0; k < loops.operand.size(); ++k) {
         const tensor& t = operand_of(l, k);
@@ -142,6 +138,13 @@ void run_strips(const tile_program& p, const launch& l, const row_loops& loops) 
   });
 }
 
+// Of an operand that repeats one element along a row, a batch's rows are written out.
+bool is_spread(const tile_program& p, const row_loops& loops, std::size_t k) {
+  constexpr std::int64_t longest = 4096;
+  return p.reduces() && k < p.parameters() && p.full_parameter(k) && loops.operand[k].folded[0] == 0 &&
+         loops.row() > 1 && loops.row() <= longest;
+}
+
 // Rows are contiguous and their levels compiled loops: then a level runs over several rows before the next one. Without
 // folds that pays where many rows are short, since a call costs as much as hundreds of elements.
 bool level_by_level(const tile_program& p, const row_loops& loops) {
@@ -151,30 +154,54 @@ bool level_by_level(const tile_program& p, const row_loops& loops) {
     return false;
   for (std::size_t k = 0; k < loops.operand.size(); ++k) {
     const bool full = k < p.parameters() ? p.full_parameter(k) : p.full_result(k - p.parameters());
-    if (full && loops.row() != 1 && loops.operand[k].folded[0] != 1) return false;
+    if (full && loops.row() != 1 && loops.operand[k].folded[0] != 1 && !is_spread(p, loops, k)) return false;
   }
   return true;
 }
 
-std::size_t batch_scratch_bytes(const block_program& p, std::int64_t row) {
-  return p.scratch_bytes(block_program::row_stride(row), p.batch_for(row)) + strip_streams_bytes;
+// Short rows as one. Compiled loops take rows of some vectors as they are.
+std::optional<expanded_operands> joined_rows(const tile_program& p, const row_loops& loops) {
+  constexpr std::int64_t vectors = 32;
+  if (loops.row() >= vectors && level_by_level(p, loops)) return {};
+  return find_expanded(p, loops);
+}
+
+// Of the rows of a batch that are written out.
+std::size_t spread_bytes(const block_program& p, std::int64_t row) {
+  constexpr std::size_t slack = 64;  // see `spread_function`
+  return padded_bytes(static_cast<std::size_t>(p.batch_for(row) * row) * sizeof(double)) + slack;
+}
+std::size_t batch_scratch_bytes(const tile_program& p, const row_loops& loops) {
+  const std::int64_t row = loops.row();
+  std::size_t bytes =
+      p.blocks()->scratch_bytes(block_program::row_stride(row), p.blocks()->batch_for(row)) + strip_streams_bytes;
+  for (std::size_t k = 0; k < p.parameters(); ++k)
+    if (is_spread(p, loops, k)) bytes += spread_bytes(*p.blocks(), row);
+  return bytes;
 }
 
 void run_batches(const tile_program& p, const launch& l, const row_loops& loops) {
   const std::int64_t row = loops.row(), inner = loops.kept.empty() ? 1 : loops.kept.back(),
                      outer = loops.rows() / inner;
   const std::int64_t batch = std::min(inner, p.blocks()->batch_for(row));
-  const std::int64_t some = std::max<std::int64_t>(1, grain / row / batch) * batch;
+  const std::int64_t some = std::max<std::int64_t>(1, task_grain / row / batch) * batch;
   const std::int64_t wanted = balanced(outer * ((inner + some - 1) / some), l.pool->size());
-  const std::int64_t rows_a_task = std::max<std::int64_t>(1, (inner * outer + wanted - 1) / wanted);
-  const std::int64_t tasks = (inner + rows_a_task - 1) / rows_a_task, stride = block_program::row_stride(row);
-  const std::size_t each = batch_scratch_bytes(*p.blocks(), row);
+  const std::int64_t tasks = std::clamp<std::int64_t>(wanted / outer, 1, inner),
+                     stride = block_program::row_stride(row);
+  const std::size_t each = batch_scratch_bytes(p, loops);
   const auto body = [&](std::int64_t task, unsigned worker) {
     std::byte* const scratch = l.scratch.data() + worker * each;
     block_cursor cursor(*p.blocks(), scratch + strip_streams_bytes, stride, p.blocks()->batch_for(row));
     auto* const streams = reinterpret_cast<tile_program::stream*>(scratch);
     std::int64_t rows[row_loops::most_operands];  // bytes from row to row
-    const std::int64_t first = task % tasks * rows_a_task, last = std::min(inner, first + rows_a_task);
+    struct spread_rows {
+      std::size_t stream;
+      const std::byte* from;
+      std::byte* to;
+    };
+    stack_list<spread_rows, row_loops::most_operands> spread;
+    std::byte* written = scratch + each;
+    const std::int64_t first = task % tasks * inner / tasks, last = (task % tasks + 1) * inner / tasks;
     cursor.fetch_rows(true);
     for (std::size_t k = 0; k < loops.operand.size(); ++k) {
       const tensor& t = operand_of(l, k);
@@ -183,6 +210,13 @@ void run_batches(const tile_program& p, const launch& l, const row_loops& loops)
       rows[k] = kept.empty() ? 0 : kept.back() * width;
       std::byte* const at = t.data + first * rows[k] + outer_offset(loops, k, task / tasks) * width;
       new (streams + k) tile_program::stream{at, 1};
+      if (is_spread(p, loops, k)) {
+        written -= spread_bytes(*p.blocks(), row);
+        spread.push_back({k, at, written});
+        streams[k].at = written;
+        rows[k] = row * width;
+        continue;
+      }
       // The next rows are prefetched while these are computed, and the lines of results before they are written.
       constexpr std::int64_t cached = 1 << 20;
       if (rows[k] == row * width && rows[k] * loops.rows() > cached && !(l.unread && k >= l.in.size()))
@@ -190,8 +224,15 @@ void run_batches(const tile_program& p, const launch& l, const row_loops& loops)
     }
     for (std::int64_t r = first; r < last; r += batch) {
       const std::int64_t count = std::min(batch, last - r);
+      for (spread_rows& s : spread) {
+        const std::size_t width = size_of(l.in[s.stream].type);
+        const std::int64_t step = loops.operand[s.stream].kept.empty() ? 0 : loops.operand[s.stream].kept.back();
+        kiln_eigen_typed_tiles()->spread(width)(s.from, step, s.to, count, row);
+        s.from += count * step * static_cast<std::int64_t>(width);
+      }
       cursor.batch(streams, rows, count, row, l.unread);
       for (std::size_t k = 0; k < loops.operand.size(); ++k) streams[k].at += count * rows[k];
+      for (const spread_rows& s : spread) streams[s.stream].at = s.to;
     }
     if (l.unread) kiln_eigen_isa()->blocks()->fence();
   };
@@ -225,21 +266,22 @@ void run_rows(const tile_program& p, const launch& l) {
   if (rows == 0 || (row == 0 && !p.reduces())) return;
   if (adjacent_rows(p, loops)) return run_strips(p, l, loops);
   if (const auto t = find_transposed(p, loops)) return run_transposed(p, l, loops, *t);
+  if (const auto e = joined_rows(p, loops)) return run_expanded(p, l, loops, *e);
   if (level_by_level(p, loops)) return run_batches(p, l, loops);
   const std::size_t each = p.scratch_bytes(row);
   const std::int64_t grain = task_elements(p);
   const bool cut = !p.reduces();      // without folds a long row is cut as well
   constexpr std::int64_t unit = 256;  // pieces are whole lines, so that vectors stay aligned
   const unsigned threads = l.pool->size();
-  const std::int64_t cuts = cut ? balanced(std::max<std::int64_t>(1, (row + grain - 1) / grain), threads) : 1;
+  std::int64_t cuts = cut ? std::max<std::int64_t>(1, (row + grain - 1) / grain) : 1;
+  cuts = balanced(std::max(std::min<std::int64_t>(cuts, 2 * threads), cuts / 2), threads);
   const std::int64_t piece = cuts == 1 ? row : ((row + cuts - 1) / cuts + unit - 1) / unit * unit;
   const std::int64_t pieces = cuts == 1 ? 1 : (row + piece - 1) / piece;
   const std::int64_t some = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, piece));
   const std::int64_t wanted = pieces == 1 ? balanced((rows + some - 1) / some, threads) : rows;
-  const std::int64_t rows_a_task = (rows + wanted - 1) / wanted;
-  const std::int64_t tasks = (rows + rows_a_task - 1) / rows_a_task * pieces;
+  const std::int64_t parts = std::min(rows, wanted), tasks = parts * pieces;
   const auto body = [&](std::int64_t task, unsigned worker) {
-    const std::int64_t first = task / pieces * rows_a_task, last = std::min(rows, first + rows_a_task);
+    const std::int64_t first = task / pieces * rows / parts, last = (task / pieces + 1) * rows / parts;
     const std::int64_t from = task % pieces * piece, to = std::min(row, from + piece);
     row_walk(p, l, loops, l.scratch.data() + worker * each).run(first, last, from, to);
   };
@@ -255,7 +297,8 @@ std::size_t rows_scratch_bytes(const tile_program& p, std::span<const tensor> in
   if (adjacent_rows(p, loops))
     return threads * (p.blocks()->scratch_bytes(loops.row(), p.blocks()->strip_for(loops.row())) + strip_streams_bytes);
   if (const auto t = find_transposed(p, loops)) return threads * transposed_scratch_bytes(p, loops, *t);
-  if (level_by_level(p, loops)) return threads * batch_scratch_bytes(*p.blocks(), loops.row());
+  if (const auto e = joined_rows(p, loops)) return threads * expanded_scratch_bytes(p, loops, *e);
+  if (level_by_level(p, loops)) return threads * batch_scratch_bytes(p, loops);
   return threads * p.scratch_bytes(loops.row());
 }
 

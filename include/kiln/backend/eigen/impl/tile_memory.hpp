@@ -56,6 +56,8 @@ inline void copy_elements(std::size_t width, const std::byte* from, std::ptrdiff
                           std::ptrdiff_t to_step, std::int64_t n) {
   if (from_step == 1 && to_step == 1)
     std::memcpy(to, from, static_cast<std::size_t>(n) * width);
+  else if (from_step == 0 && to_step == 1)
+    kiln_eigen_typed_tiles()->repeat(width)(from, to, n);
   else if (width == 8)
     copy_strided<std::uint64_t>(from, from_step, to, to_step, n);
   else if (width == 4)

@@ -1,9 +1,12 @@
 #include "kiln/backend/hip/hip_target.hpp"
 
+#include "kiln/backend/hip/impl/gemm/stored_form.hpp"
+#include "kiln/backend/hip/impl/gemm/turn_weights.hpp"
 #include "kiln/backend/hip/lower.hpp"
 #include "kiln/lower/contraction.hpp"
 #include "kiln/pass/expand_block_dequantize.hpp"
 #include "kiln/pass/expand_sampling.hpp"
+#include "kiln/pass/fuse_stored_weights.hpp"
 #include "kiln/runtime/tuner.hpp"
 
 namespace kiln {
@@ -33,7 +36,23 @@ target_passes hip_target::passes() const {
       {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p); }},
       {"expand_sampling", [](program& p) { return expand_sampling(p); }},
   };
-  return {forms, {}};
+  if (hip::atom_for(dtype::f16, context_->arch()) != "atom_mma") return {forms, {}};
+  // constant weights stay in blocks where kernels unpack them, and lie as kernels of few rows read them
+  static constexpr named_pass<program> keeping[] = {
+      {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p, false); }},
+      {"expand_sampling", [](program& p) { return expand_sampling(p); }},
+  };
+  static constexpr dtype types[] = {dtype::f16, dtype::bf16};
+  static constexpr named_pass<program> fuse[] = {
+      {"fuse_stored_weights",
+       [](program& p) {
+         return fuse_stored_weights(p, types, [](const stored_weights& w, const module_graph& m) {
+           return hip::find_stored_form(w, m).has_value();
+         });
+       }},
+      {"turn_weights", hip::turn_weights},
+  };
+  return {keeping, fuse};
 }
 
 lower::layout_role hip_target::role(const program& whole, const basic_instruction<operation>& instruction) const {

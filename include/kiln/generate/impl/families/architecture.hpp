@@ -1,9 +1,13 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "kiln/core/dtype.hpp"
+#include "kiln/quantize/weight_type.hpp"
 
 namespace kiln::language::detail {
 
@@ -28,6 +32,7 @@ struct weight_name {
 struct architecture {
   std::int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, depth = 0, vocabulary = 0, context = 0;
   dtype type = dtype::f32;  ///< that it computes in; norms, angles and bounded scores are of f32 in any
+  std::optional<quantize::weight_type> weights;  ///< that matrices of floats become; unset: they stay
   float epsilon = 1e-5F;
   float scale = 1;                       ///< of scores
   float softcap = 0, logit_softcap = 0;  ///< bounds of scores and logits; 0: none

@@ -18,15 +18,16 @@ struct weight_source {
 /// [1, key heads, past, depth]; outputs `logits` f32[1, now, vocabulary], `present.N.key` and `.value` with the new
 /// ones after the past. It computes in `compute`, a float of 32 or 16 bits, which caches have, too; logits are f32.
 /// Blocks and tables keep the type that they are stored in, plain matrices become the one that it computes in.
-/// `states_alone`: the only output is `last_hidden_state` f32[1, now, width], of which logits would be made. Errors:
-/// `malformed` names a tensor that is missing or has other extents, `unsupported` a type of tensor or a fact that no
-/// block has.
+/// `weights`: matrices of floats are stored so, each as it is read, and remarks say how many. `states_alone`: the only
+/// output is `last_hidden_state` f32[1, now, width], of which logits would be made. Errors: `malformed` names a tensor
+/// that is missing or has other extents, `unsupported` a type of tensor or a fact that no block has.
 struct built_decoder {
   program graph;
   std::int64_t context = 0;
   std::vector<std::string> remarks;
 };
 built_decoder build_decoder(const weight_source& from, std::string_view type, dimension now, dimension past,
-                            dtype compute = dtype::f32, bool states_alone = false);
+                            dtype compute = dtype::f32, bool states_alone = false,
+                            std::optional<quantize::weight_type> weights = {});
 
 }  // namespace kiln::language::detail

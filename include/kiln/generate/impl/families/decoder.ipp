@@ -38,6 +38,11 @@ class decoder_builder {
     return build_.finish();
   }
 
+  std::string remark_on_weights() const {
+    return "weight_type " + std::string(to_string(*a_.weights)) + ": " + std::to_string(weights_.narrowed()) +
+           " matrices are stored so, " + std::to_string(weights_.kept()) + " are in blocks of the file";
+  }
+
  private:
   // GGUF keeps llama3's scaling as numbers that divide the angles.
   void read_rope_factors() {
@@ -115,7 +120,7 @@ class decoder_builder {
 }  // namespace
 
 built_decoder build_decoder(const weight_source& from, std::string_view type, dimension now, dimension past,
-                            dtype compute, bool states_alone) {
+                            dtype compute, bool states_alone, std::optional<quantize::weight_type> weights) {
   const family* f = find_family(type);
   if (!f)
     throw error(errc::unsupported, "not supported: weights of a model of type '" + std::string(type) +
@@ -124,9 +129,11 @@ built_decoder build_decoder(const weight_source& from, std::string_view type, di
   architecture a = f->read(from.about);
   out.context = a.context;
   out.remarks = a.remarks;
-  a.type = compute;
+  a.type = compute, a.weights = weights;
   if (compute != dtype::f32) out.remarks.push_back("the model computes in " + std::string(to_string(compute)));
-  out.graph = decoder_builder(from, std::move(a), now, past, states_alone).run();
+  decoder_builder built(from, std::move(a), now, past, states_alone);
+  out.graph = built.run();
+  if (weights) out.remarks.push_back(built.remark_on_weights());
   return out;
 }
 

@@ -26,6 +26,9 @@ class decoder_weights {
   value rows(value of, std::string_view role, std::int64_t count, std::int64_t width);
   /// The plain numbers of a small tensor; empty where there is none.
   std::vector<float> numbers(std::string_view role) const;
+  /// Matrices of products that were stored as `architecture::weights` says, and those that were in blocks already.
+  std::size_t narrowed() const { return narrowed_; }
+  std::size_t kept() const { return kept_; }
 
  private:
   const weight_entry* find(std::string_view role, std::int64_t layer, std::string_view part,
@@ -36,11 +39,13 @@ class decoder_weights {
   row_order order_of(std::string_view role) const;
   value stored(const weight_entry& e, row_order order);
   literal turned(const weight_entry& e, row_order order);
+  value narrow(const weight_entry& e, row_order order, bool columns_first);
 
   builder& build_;
   const weight_source& from_;
   const architecture& a_;
   std::shared_ptr<thread_pool> pool_;
+  std::size_t narrowed_ = 0, kept_ = 0;
 };
 
 }  // namespace kiln::language::detail

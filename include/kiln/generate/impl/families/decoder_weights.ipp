@@ -4,6 +4,7 @@
 
 #include "kiln/core/error.hpp"
 #include "kiln/core/mapped_file.hpp"
+#include "kiln/pass/store_weights.hpp"
 
 namespace kiln::language::detail {
 
@@ -117,6 +118,34 @@ value decoder_weights::stored(const weight_entry& e, row_order order) {
                      : build_.add(s.op, numbers, scales);
 }
 
+// A plain matrix as `a_.weights` says, [outputs, inputs]: meanwhile it alone is there in f32.
+value decoder_weights::narrow(const weight_entry& e, row_order order, bool columns_first) {
+  const std::int64_t stored_rows = e.extents[0], columns = e.extents[1];
+  const std::size_t bytes = size_of(e.type);
+  std::vector<float> real(static_cast<std::size_t>(stored_rows * columns));
+  pool_->parallel_for(stored_rows, [&](std::int64_t r, unsigned) {
+    const std::byte* const from = e.bytes.data() + static_cast<std::size_t>(order.source_of(r) * columns) * bytes;
+    if (!columns_first) return decode(e.type, from, real.data() + r * columns, columns);
+    std::vector<float> row(static_cast<std::size_t>(columns));
+    decode(e.type, from, row.data(), columns);
+    for (std::int64_t c = 0; c < columns; ++c)
+      real[static_cast<std::size_t>(c * stored_rows + r)] = row[static_cast<std::size_t>(c)];
+  });
+  forget_pages(e.bytes);
+  stored_matrix m;
+  try {
+    m = quantize::stored(real, columns_first ? columns : stored_rows, *a_.weights, *pool_);
+  } catch (error& fault) {
+    throw fault.at_instruction(e.name);
+  }
+  ++narrowed_;
+  build_.label = text();
+  build_.label.append(e.name);
+  const value numbers = build_.constant(std::move(m.operands[0])), scales = build_.constant(std::move(m.operands[1]));
+  return m.operands.size() > 2 ? build_.add(m.op, numbers, scales, build_.constant(std::move(m.operands[2])))
+                               : build_.add(m.op, numbers, scales);
+}
+
 value decoder_weights::vector(std::string_view role, std::int64_t layer, std::int64_t n, std::string_view part) {
   const weight_entry e = get(role, layer, part);
   check_extents(e, {n});
@@ -138,8 +167,11 @@ value decoder_weights::product(value x, std::string_view role, std::int64_t laye
   if (e.format == weight_format::plain && !is_float(e.type))
     throw error(errc::unsupported, "tensor '" + e.name + "': a matrix that is not of floats");
   value w;
-  // 16-bit floats stay so until they are packed
-  if (columns_first || e.format != weight_format::plain || a_.type != dtype::f32 || size_of(e.type) == 2) {
+  if (a_.weights && e.format != weight_format::plain) ++kept_;
+  if (a_.weights && e.format == weight_format::plain) {
+    w = narrow(e, order_of(role), columns_first).convert(a_.type).transpose({1, 0});
+  } else if (columns_first || e.format != weight_format::plain || a_.type != dtype::f32 || size_of(e.type) == 2) {
+    // 16-bit floats stay so until they are packed
     w = stored(e, order_of(role)).convert(a_.type);
     if (!columns_first) w = w.transpose({1, 0});
   } else {

@@ -7,6 +7,7 @@
 #include "kiln/core/error.hpp"
 #include "kiln/generate/impl/weights/open_weights.hpp"
 #include "kiln/generate/weights/safetensors.hpp"
+#include "kiln/runtime/saved_program.hpp"
 
 namespace kiln::language {
 
@@ -48,8 +49,10 @@ std::optional<std::filesystem::path> only_file(const std::filesystem::path& fold
 
 std::optional<std::filesystem::path> weights_of(const std::filesystem::path& at) {
   std::error_code none;
-  if (std::filesystem::is_regular_file(at, none))
-    return format_of(at) == model_format::onnx ? std::nullopt : std::optional(at);
+  if (std::filesystem::is_regular_file(at, none)) {
+    const model_format is = format_of(at);
+    return is == model_format::gguf || is == model_format::safetensors ? std::optional(at) : std::nullopt;
+  }
   const bool described = std::filesystem::exists(at / "config.json", none);
   for (const std::string_view ending : {".safetensors.index.json", ".safetensors"})
     if (described)
@@ -85,6 +88,7 @@ model_format format_of(const std::filesystem::path& file) {
   std::array<char, 9> head{};
   in.read(head.data(), head.size());
   if (in.gcount() >= 4 && std::string_view(head.data(), 4) == "GGUF") return model_format::gguf;
+  if (is_saved_program(file)) return model_format::kiln;
   const std::string name = file.filename().string();
   if (name.ends_with(".safetensors.index.json") && in.gcount() > 0 && head[0] == '{') return model_format::safetensors;
   // a length whose upper bytes are zero, and an object; no ONNX begins so

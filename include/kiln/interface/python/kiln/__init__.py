@@ -140,6 +140,11 @@ def compile(
     values: Mapping[str, Any] | None = None,
     keep_inputs: Sequence[str] = (),
     directory: Path = ".",
+    layout: str = "NHWC",
+    outputs: Sequence[str] = (),
+    batch: int = 0,
+    signature: str = "",
+    tag: str = "",
     weights: Mapping[str, Any] | None = None,
     precision: str | None = None,
     ranges: Ranges | Path | None = None,
@@ -148,21 +153,28 @@ def compile(
 ) -> Executable:
     """Compiles a model for a target: "cpu" ("eigen"), "gpu" ("hip", "hip:0", "hip:gfx90a") or "ref" ("reference").
 
-    `model` is an ONNX file or its bytes, a file with a saved program, a Program, or a Builder, which is finished. For
-    `dims`, `shapes`, `values`, `keep_inputs` and `directory` see read(). `weights` binds weights by name.
+    `model` is a file or bytes that read() takes, a Program, or a Builder, which is finished. The keywords from `dims` to
+    `tag` are read()'s. `weights` binds weights by name.
     `precision` and `ranges` are those of quantize(). `progress` shows how far tuning is: True draws a bar where tqdm is
     installed, a function is called with the number of kernels that are chosen, their number, and the name of the next.
     Every other keyword is an option of compilation, such as `threads=4` or `tune=True`: see options()."""
     texts = _texts_of(options)
+    said_of_graph = layout != "NHWC" or outputs or batch or signature or tag
     if isinstance(model, Builder):
         model = model.finish()
     if not isinstance(model, Program):
-        decided = dims or shapes or values or keep_inputs or weights or precision is not None or ranges is not None
+        said = dims or shapes or values or keep_inputs or said_of_graph
+        decided = said or weights or precision is not None or ranges is not None
         if isinstance(model, (str, os.PathLike)) and not decided and _kiln._is_saved_program(model):
             return _kiln._load(model, target, texts, False)
-        model = read(model, dims=dims, shapes=shapes, values=values, keep_inputs=keep_inputs, directory=directory)
-    elif dims or shapes or values or keep_inputs:
-        raise ArgumentError("dims, shapes, values and keep_inputs are for models: those of a Program are decided")
+        model = read(
+            model, dims=dims, shapes=shapes, values=values, keep_inputs=keep_inputs, directory=directory, layout=layout,
+            outputs=outputs, batch=batch, signature=signature, tag=tag,
+        )  # fmt: skip
+    elif dims or shapes or values or keep_inputs or said_of_graph:
+        raise ArgumentError(
+            "dims, shapes, values, keep_inputs, layout, outputs, batch, signature and tag are for models: those of a Program are decided"
+        )
     if precision is not None or ranges is not None:
         if precision is None:
             raise ArgumentError("ranges are of a precision: name it, such as precision=\"int8\"")

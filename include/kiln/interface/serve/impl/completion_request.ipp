@@ -9,6 +9,7 @@ namespace kiln::serve {
 namespace {
 
 constexpr std::size_t most_choices = 128, most_stops = 16;
+constexpr std::int64_t most_priority = 1'000'000;
 
 using tool_use = completion_request::tool_use;
 
@@ -55,6 +56,7 @@ void read_common(completion_request& to, fields& f) {
   }
   to.max_tokens = f.whole("max_tokens", 1);
   to.seed = f.whole("seed", std::numeric_limits<std::int64_t>::min());
+  to.priority = static_cast<int>(f.whole("priority", -most_priority, most_priority).value_or(0));
   to.temperature = f.number("temperature", 0, 2);
   to.top_p = f.number("top_p", 0, 1);
   to.top_k = f.whole("top_k", -1);

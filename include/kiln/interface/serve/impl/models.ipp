@@ -28,9 +28,11 @@ std::pair<std::string, fs::path> named(const std::string& text) {
 }
 
 std::shared_ptr<language_entry> load_language(const std::string& name, const fs::path& path, const model_options& o) {
-  const language::config c = language::read_config(path);
+  language::config c = language::read_config(path);
+  if (!o.overlay.empty()) language::overlay(c, o.overlay, "the command line");
   language::session run = language::session_of(c);
   if (!o.target.empty()) run.target = o.target;
+  run.bytes_suffice = run.bytes_suffice || o.bytes_suffice;
   compile_options compile = o.compile;
   if (compile.threads == 0) compile.threads = run.options.threads;
   run.options = std::move(compile);
@@ -68,8 +70,8 @@ std::shared_ptr<tensor_entry> load_tensors(const std::string& name, const fs::pa
   executable exe = make();
   const auto check = [&](const port& p) {
     if (kserve_name(p.type.type).empty())
-      raise(errc::unsupported, "kiln serve " + path.string() + ": " + p.name + " is of " +
-                                   std::string(to_string(p.type.type)) + ", which the protocol has no name for");
+      raise(errc::unsupported,
+            p.name + " is of " + std::string(to_string(p.type.type)) + ", which the protocol has no name for");
   };
   for (const port& p : exe.inputs()) check(p);
   for (const port& p : exe.outputs()) check(p);
@@ -86,12 +88,16 @@ std::shared_ptr<const model_set> load_models(const model_options& options) {
     const auto [name, path] = named(text);
     if (out->language.contains(name) || out->tensors.contains(name) || out->embeddings.contains(name))
       raise(errc::invalid_argument, "kiln serve: two models are named " + name + "; give one a name as NAME=PATH");
-    if (is_of_tensors(path))
-      out->tensors.emplace(name, load_tensors(name, path, options));
-    else if (const auto c = language::find_embedding(path))
-      out->embeddings.emplace(name, load_embeddings(name, *c, options));
-    else
-      out->language.emplace(name, load_language(name, path, options));
+    try {
+      if (is_of_tensors(path))
+        out->tensors.emplace(name, load_tensors(name, path, options));
+      else if (const auto c = language::find_embedding(path))
+        out->embeddings.emplace(name, load_embeddings(name, *c, options));
+      else
+        out->language.emplace(name, load_language(name, path, options));
+    } catch (const error& e) {
+      throw error(e.code(), "kiln serve " + path.string() + ": " + e.message());
+    }
   }
   return out;
 }

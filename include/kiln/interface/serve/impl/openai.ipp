@@ -109,6 +109,7 @@ std::vector<generation> generations_of(const completion_request& asked, const la
       g.changes = {asked.bias, asked.presence_penalty, asked.frequency_penalty, asked.min_p.value_or(0), temperature};
       g.guide = guide;
       g.scores = asked.logprobs;
+      g.priority = -asked.priority;
       out.push_back(std::move(g));
     }
   return out;

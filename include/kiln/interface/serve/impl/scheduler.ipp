@@ -28,6 +28,7 @@ struct sequence {
 inline sequence sequence_of(const std::shared_ptr<const language_model>& model, generation g, std::size_t index) {
   sequence s{std::make_shared<request>(model, std::move(g.search)), {}, index, g.prompt.size()};
   s.own->add_tokens(g.prompt);
+  s.own->set_priority(g.priority);
   std::vector<logits_rule> rules;
   if (g.scores) rules.push_back(s.scores.emplace(*g.scores).rule());
   if (g.guide) rules.push_back(guided_by(std::move(*g.guide)));

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from .lower import LoweringError
 from .module import CompiledModule
 from .record import TraceError
 from .report import AccuracyError, PartReport, Report
-from .script import load_script
+from .script import module_of
 
 __all__ = ["AccuracyError", "CompiledModule", "LoweringError", "PartReport", "Report", "TraceError", "backend", "compile"]
 
@@ -37,7 +36,7 @@ def compile(
     target: str = "cpu",
     **options: Any,
 ) -> CompiledModule:
-    """Compiles a module, a scripted module, a TorchScript file (.pt) or a function of tensors for inference.
+    """Compiles a module, a scripted or exported one, a file of either (.pt, .pt2) or a function of tensors for inference.
 
     `example_inputs` is a tensor or a tuple of the positional inputs, `example_kwargs` those by keyword. Operators that
     kiln has no form of stay PyTorch's, between kiln's programs; so do the operators named in `eager`, and parts of fewer
@@ -52,7 +51,7 @@ def compile(
     args = (example_inputs,) if isinstance(example_inputs, torch.Tensor) else tuple(example_inputs)
     kwargs = dict(sorted((example_kwargs or {}).items()))
     maker = maker_of(
-        load_script(module) if isinstance(module, (str, os.PathLike)) else module,
+        module_of(module),
         precision=precision,
         min_size=min_size,
         check=check,

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Optional
 
 import torch
 from torch.fx import Node
-from torch.utils._pytree import tree_flatten, tree_unflatten
 
 import kiln
 
@@ -21,6 +20,7 @@ from .record import draws
 from .report import AccuracyError, error_of, report_of
 from .steps import KilnStep, Steps, make_steps
 from .trace import Trace, trace
+from .trees import tree_flatten, tree_unflatten
 
 # The greatest error that is taken for rounding, relative to the greatest element, by precision.
 TOLERANCE = {None: 1e-4, "fp16": 2e-2, "bf16": 1e-1}
@@ -136,8 +136,8 @@ class Maker:
         fold(traced.graph)
         partition, steps = self._partition(traced, batch)
         error = None
-        called = [n.target for n in traced.graph.graph.nodes if n.op == "call_function" and hasattr(n.target, "_schema")]
-        if self.check and any(map(draws, called)):
+        called = [n for n in traced.graph.graph.nodes if n.op == "call_function" and hasattr(n.target, "_schema")]
+        if self.check and any(draws(n.target, n.args, n.kwargs) for n in called):
             remarks.append("the results are random: they were not compared with PyTorch's")
         elif self.check:
             error = error_of(steps.run([x.clone() for x in traced.given], batch.size if batch else 0), traced.made)

@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+from torch.utils._pytree import TreeSpec
 
 from .. import _kiln
 from .report import Report
 from .steps import Steps
 from .trace import Result, check_tensor
+from .trees import tree_flatten, tree_unflatten
 
 
 MOST = 64  # kinds of inputs that a module keeps programs for

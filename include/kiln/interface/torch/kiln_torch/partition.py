@@ -75,7 +75,7 @@ def fold(graph: GraphModule) -> None:
         name = node.target._schema.name.split("::")[1]  # type: ignore[union-attr]
         if node.target._schema.is_mutable:  # type: ignore[union-attr]
             return False
-        return not found and not is_random(node.target) and not name.startswith(_KEPT) and sum(sizes) <= _MOST_FOLDED
+        return not found and not is_random(node.target, node.args, node.kwargs) and not name.startswith(_KEPT) and sum(sizes) <= _MOST_FOLDED
 
     with torch.no_grad():
         for node in list(graph.graph.nodes):

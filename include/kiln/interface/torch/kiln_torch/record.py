@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
 from .. import _kiln
-from . import products
+from . import packed, products
 from .aten.einsum import einsum_refusal
 from .decompose import decompositions
 from .quantized import rounding
@@ -69,6 +69,25 @@ def unwrap(tensor: torch.Tensor) -> torch.Tensor:
     return torch._from_functional_tensor(tensor)
 
 
+def storage_of(tensor: torch.Tensor) -> int:
+    """The address of a tensor's storage."""
+    return int((tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()).data_ptr())
+
+
+def _of_scalar(func: Any, args: Any) -> tuple[Any, Any]:
+    """A bitwise operator of a tensor and a number, which reach the dispatcher as one of two tensors."""
+    name = func._schema.name.split("::")[1]
+    if not name.startswith("bitwise_") or func._overloadname != "Tensor" or isinstance(args[1], torch.Tensor):
+        return func, args
+    if isinstance(args[1], bool):  # the other overload takes it as an integer
+        return func, (args[0], torch.tensor(args[1]))
+    return func.overloadpacket.Scalar, args
+
+
+def _layout(x: torch.Tensor) -> tuple[Any, ...]:
+    return x.shape, x.stride(), x.storage_offset(), x.dtype
+
+
 class Recorder(TorchDispatchMode):
     """Writes each operator that runs as a node. Tensors that it does not know are constants."""
 
@@ -88,6 +107,7 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        func, args = _of_scalar(func, args)
         if func in decompositions and not self.silent:
             with _Again(self):
                 return decompositions[func](*args, **kwargs)
@@ -95,8 +115,26 @@ class Recorder(TorchDispatchMode):
             self._check_mutation(func, args, kwargs)
         made = products.run(func, args, kwargs)
         if not self.silent:
+            func, same = self._without_mutation(func, args)
             self.record(func, args, kwargs, made)
+            for x in same:
+                self.nodes[id(x)] = self.nodes[id(args[0])]
         return made
+
+    def _without_mutation(self, func: Any, args: Any) -> tuple[Any, list[torch.Tensor]]:
+        """The operator that gives what this one writes into its operand, and the tensors that are the same as that: mutations of
+        what depends on no input are not functionalized."""
+        name = func._schema.name.split("::")[1]
+        if not func._schema.is_mutable or not name.endswith("_") or not isinstance(args[0], torch.Tensor):
+            return func, []
+        place, own = storage_of(args[0]), _layout(args[0])
+        same = [x for x in self.alive if x.layout == torch.strided and storage_of(x) == place]
+        plain = getattr(getattr(torch.ops.aten, name[:-1], None), func._overloadname, None)
+        if plain is None:
+            return func, []
+        if any(_layout(x) != own for x in same):
+            raise TraceError(f"{MUTATES} ({func._schema.name} of a constant that a view shows)")
+        return plain, same
 
     def _check_mutation(self, func: Any, args: Any, kwargs: Any) -> None:
         """Raises an error where an operator would write into a tensor that is none of this run's."""
@@ -105,7 +143,7 @@ class Recorder(TorchDispatchMode):
             if a.alias_info is None or not a.alias_info.is_write:
                 continue
             for x in value if isinstance(value, (list, tuple)) else (value,):
-                if isinstance(x, torch.Tensor) and (id(x) not in self.nodes or x.storage().data_ptr() in self.held):
+                if isinstance(x, torch.Tensor) and (id(x) not in self.nodes or storage_of(x) in self.held):
                     raise TraceError(f"{MUTATES} ({func._schema.name})")
 
     def record(self, func: Any, args: Any, kwargs: Any, made: Any) -> None:
@@ -116,7 +154,7 @@ class Recorder(TorchDispatchMode):
                 self.alive.append(made)
             return
         tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
-        varies = is_random(func) or any(id(t) in self.nodes and self.nodes[id(t)] not in self.constant for t in tensors)
+        varies = is_random(func, args, kwargs) or any(id(t) in self.nodes and self.nodes[id(t)] not in self.constant for t in tensors)
         if name in _READS_A_NUMBER and varies:
             self.reads.append(name)
         results = [x for x in tree_flatten(made)[0] if isinstance(x, torch.Tensor)]
@@ -170,7 +208,7 @@ class Recorder(TorchDispatchMode):
             node.meta["val"] = shape_only(x)
             node.meta["fresh"] = id(x) in self.fresh
             if not node.meta["fresh"]:
-                self.held.add(x.storage().data_ptr())
+                self.held.add(storage_of(x))
             self.constant.add(node)
             self.know(x, node)
         return self.nodes[id(x)]
@@ -204,6 +242,16 @@ class Whole(TorchFunctionMode):
                 return wrap(self._run(*found))
         if name == "dequantize" and not args[0].is_quantized:
             return args[0]
+        if name in packed.FUNCTIONS and not kwargs and packed.is_packed(name, args):
+            made = packed.written(name, args, self._numbers)
+            if made is None:
+                raise TraceError(
+                    f"lengths of packed sequences that no input decides: found {name} of lengths that are computed of inputs; give "
+                    "them as a list or a buffer, or pad the sequences"
+                )
+            return made
+        if name == "one_hot" and not kwargs and len(args) == 2 and args[1] > 0:  # PyTorch's reads the numbers to check them
+            return (args[0].unsqueeze(-1) == torch.arange(args[1])).long()
         overload = _WHOLE.get(name)
         if overload == "einsum.default" and len(args) > 1 and not isinstance(args[1], (list, tuple)):
             args = (args[0], list(args[1:]))
@@ -215,6 +263,15 @@ class Whole(TorchFunctionMode):
         op = getattr(getattr(torch.ops.aten, name), of)
         plain = tree_map(lambda x: unwrap(x) if isinstance(x, torch.Tensor) else x, args)
         return tree_map(wrap, self._run(op, plain))
+
+    def _numbers(self, tensor: torch.Tensor) -> list[int] | None:
+        """A tensor's numbers, where they depend on no input."""
+        plain = unwrap(tensor)
+        node = self.recorder.nodes.get(id(plain))
+        if node is not None and node not in self.recorder.constant:
+            return None
+        with self._quiet():
+            return [int(n) for n in plain.tolist()]
 
     def _run(self, op: Any, args: Any) -> Any:
         with self._quiet():
@@ -286,12 +343,15 @@ def has_any_size(func: Any, args: Any) -> bool:
     return name in _OF_ANY_SIZE or torch.Tag.dynamic_output_shape in getattr(func, "tags", ())
 
 
-def is_random(func: Any) -> bool:
+def is_random(func: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = {}) -> bool:
     """Whether an operator draws random numbers, or gives memory that nobody has written."""
-    return draws(func) or func._schema.name.split("::")[1].startswith(("empty", "new_empty"))
+    return draws(func, args, kwargs) or func._schema.name.split("::")[1].startswith(("empty", "new_empty"))
 
 
-def draws(func: Any) -> bool:
+def draws(func: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = {}) -> bool:
     """Whether an operator draws random numbers."""
-    seeded = torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
-    return seeded or func._schema.name.split("::")[1].startswith("rand")
+    name = func._schema.name.split("::")[1]
+    if "scaled_dot_product" in name:
+        at = [a.name for a in func._schema.arguments].index("dropout_p")
+        return bool(args[at] if at < len(args) else kwargs.get("dropout_p", 0))
+    return torch.Tag.nondeterministic_seeded in getattr(func, "tags", ()) or name.startswith("rand")

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.fx import GraphModule
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+from torch.utils._pytree import TreeSpec
 
 from .. import _kiln
 from .quantized import callable_of, put_forms
 from .record import MUTATES, Recorder, TraceError, Whole, unwrap, wrap
 from .twin import Twin, state_of
+from .trees import tree_flatten, tree_unflatten
 
 
 class Trace(NamedTuple):

@@ -111,11 +111,11 @@ value dynamic_slice(node_context& c, value x) {
   const value length = (backwards.where(first - end, end - first).max(one(0)) + stride - 1) / stride;
   const value count = is_named.where(length, extents), begin = is_named.where(first, one(0)),
               step = is_named.where(steps, one(1));
+  const auto kept = c.dimensions_of(count, "an extent of a slice", 0);
   for (std::size_t d = 0; d < rank; ++d) {
     const auto a = static_cast<std::int64_t>(d);
     const auto of = [&](value v) { return v.slice({{0}, {a}, {a + 1}, {}}); };
-    const dimension kept = c.dimensions_of(of(count), "an extent of a slice", 0)[0];
-    const value at = indices_along(c, 1, 0, kept) * of(step) + of(begin);
+    const value at = indices_along(c, 1, 0, kept[d]) * of(step) + of(begin);
     x = x.gather(at, a);
   }
   return x;

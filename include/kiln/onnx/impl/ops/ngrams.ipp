@@ -84,16 +84,30 @@ variables import_ngram_repeat_block(node_context& c) {
   const dimension length = c.in(0).dim(1), first_of_tail = length - (n - 1), windows = larger(0, first_of_tail);
   if (windows == dimension(0)) return {scores};
   const value tokens = c.in(0).expect_dims({scores.dim(0), length}).convert(dtype::i64);
-  const value start = indices_along(c, 2, 0, windows), k = indices_along(c, 2, 1, n);
-  const value grams = tokens.gather(start + k, 1);  // [batch, windows, n]
-  const value next = element_at(grams, 2, n - 1);
-  value repeats = next.equal(next);
-  if (n > 1) {
-    // read once for each window, so that nothing is read where there are none
-    const value tail = dimensions_value(c.build, {}, {first_of_tail}) + indices_along(c, 2, 1, n - 1);
-    const value equals =
-        grams.slice({{2}, {0}, {n - 1}, {}}).equal(tokens.gather(tail.broadcast_to({windows, n - 1}), 1));
-    repeats = (equals | op::reduce_all{{2}}).squeeze({2});
+  value next, repeats;
+  if (constexpr std::int64_t few = 8; length.is_constant() && n <= few) {
+    const auto tokens_from = [&](dimension from, dimension count) {
+      return tokens.slice({{1}, {from}, {from + count}, {}});
+    };
+    next = tokens_from(n - 1, windows);
+    repeats = next.equal(next);
+    for (std::int64_t k = 0; k + 1 < n; ++k) {
+      const value one = tokens_from(first_of_tail + k, 1).broadcast_to({scores.dim(0), windows});
+      const value equals = tokens_from(k, windows).equal(one);
+      repeats = k == 0 ? equals : c.build.add(op::logical_and{}, repeats, equals);
+    }
+  } else {
+    const value start = indices_along(c, 2, 0, windows), k = indices_along(c, 2, 1, n);
+    const value grams = tokens.gather(start + k, 1);  // [batch, windows, n]
+    next = element_at(grams, 2, n - 1);
+    repeats = next.equal(next);
+    if (n > 1) {
+      // read once for each window, so that nothing is read where there are none
+      const value tail = dimensions_value(c.build, {}, {first_of_tail}) + indices_along(c, 2, 1, n - 1);
+      const value equals =
+          grams.slice({{2}, {0}, {n - 1}, {}}).equal(tokens.gather(tail.broadcast_to({windows, n - 1}), 1));
+      repeats = (equals | op::reduce_all{{2}}).squeeze({2});
+    }
   }
   // the least of the score and infinity is the score
   const auto infinite = [&](float v) { return c.build.scalar(scores.type(), v); };

@@ -34,15 +34,28 @@ value uniform_of(node_context& c, const dims& lens, dtype t) {
   const double low = c.real("low", 0), high = c.real("high", 1);
   return uniform(c, lens, is_float(t) ? t : dtype::f32, low, high).convert(t);
 }
-// Two uniform numbers make a normal one (Box and Muller 1958).
+// Two uniform numbers make two normal ones (Box and Muller 1958), or, where extents are not known, one.
 value normal_of(node_context& c, const dims& lens, dtype t) {
+  std::int64_t count = 1;
+  bool known = true;
+  for (const dimension n : lens) {
+    known = known && n.is_constant() && !__builtin_mul_overflow(count, n.value(), &count);
+  }
   dims pairs{2};
-  for (const dimension n : lens) pairs.push_back(n);
+  if (known)
+    pairs.push_back((count + 1) / 2);
+  else
+    for (const dimension n : lens) pairs.push_back(n);
+  // numbers that end as f64 keep its precision
+  const dtype computed = t == dtype::f64 ? t : dtype::f32;
   const value u = uniform(c, pairs, dtype::f64, 0, 1);
-  const value radius = ((-element_at(u, 0, 0) + 1.0).log() * -2.0).sqrt(),
-              angle = element_at(u, 0, 1) * (2 * std::numbers::pi);
-  return (radius * angle.cos() * static_cast<double>(c.real("scale", 1)) + static_cast<double>(c.real("mean", 0)))
-      .convert(t);
+  const value radius = ((-element_at(u, 0, 0) + 1.0).convert(computed).log() * -2.0).sqrt(),
+              angle = element_at(u, 0, 1).convert(computed) * (2 * std::numbers::pi);
+  const double scale = static_cast<double>(c.real("scale", 1)), mean = static_cast<double>(c.real("mean", 0));
+  const auto placed = [&](const value& normal) { return (radius * normal * scale + mean).convert(t); };
+  if (!known) return placed(angle.cos());
+  const value all = c.build.add(op::concat{0}, placed(angle.cos()), placed(angle.sin()));
+  return all.slice({{0}, {0}, {count}, {}}).reshape(lens);
 }
 
 variables import_uniform(node_context& c) {

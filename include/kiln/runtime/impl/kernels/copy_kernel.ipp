@@ -132,8 +132,12 @@ void transpose_block(const T* from, std::int64_t from_col, T* to, std::int64_t t
       }
 }
 
-// n elements of one value: by vectors of any processor, the last of which ends with them.
+// n elements of one value: by vectors of any processor, the last of which ends with them, or by memset, which knows
+// wider ones, where all bytes are equal.
 template <class T> void fill_row(T* to, std::int64_t n, T value) {
+  constexpr std::int64_t many = 256;
+  if (n >= many && value == static_cast<T>(static_cast<T>(~T(0)) / 255 * (value & 255)))
+    return std::memset(to, static_cast<int>(value & 255), static_cast<std::size_t>(n) * sizeof(T)), void();
   constexpr auto lanes = static_cast<std::int64_t>(16 / sizeof(T));
   using V [[gnu::vector_size(16)]] = T;
   if (n < lanes) return std::fill_n(to, n, value), void();

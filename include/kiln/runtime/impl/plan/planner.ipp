@@ -82,7 +82,7 @@ class planner {
     for (std::uint32_t r = 0; r < ins.results.size(); ++r) out.push_back({values_.result({i, r}), ins.results[r]});
     step_info info;
     info.instruction = label_of(ins, i), info.index = i, info.flops = flops(program_, graph_, ins);
-    add_step(std::move(kernels_[i]), in, out, std::move(info));
+    add_step(std::move(kernels_[i]), in, out, std::move(info), picks_from_first(ins.op));
   }
   void make_copy(const placement& from, const placement& to, const shape& type, std::string_view why) {
     step_info info;
@@ -168,8 +168,10 @@ class planner {
     o.offset = plan_.sizes.slot(at.where.offset);
     return o;
   }
+  // Bytes are those that a run touches: a constant in the kernel's own form counts as that, whatever it is broadcast
+  // to. `picks`: of the first operand, no more are read than are written.
   void add_step(std::unique_ptr<kernel> run, const std::vector<typed_placement>& in,
-                const std::vector<typed_placement>& out, step_info info) {
+                const std::vector<typed_placement>& out, step_info info, bool picks = false) {
     step s;
     s.first_operand = static_cast<std::uint32_t>(plan_.operands.size());
     s.inputs = static_cast<std::uint32_t>(in.size());
@@ -178,8 +180,9 @@ class planner {
     small_vector<std::uint32_t> touched;
     const auto add = [&](const typed_placement& p) {
       plan_.operands.push_back(slots_of(p.at, p.type.type));
+      const dimension bytes = lower::distinct_elements(p.at.where) * static_cast<std::int64_t>(size_of(p.type.type));
+      if (p.at.buffer != nowhere_) info.bytes += picks && touched.empty() ? smaller(bytes, out[0].type.bytes()) : bytes;
       touched.push_back(p.at.buffer);
-      info.bytes += lower::distinct_elements(p.at.where) * static_cast<std::int64_t>(size_of(p.type.type));
     };
     for (const typed_placement& p : in) add(p), info.inputs.push_back(p.type);
     for (const typed_placement& p : out) add(p), info.outputs.push_back(p.type);
@@ -187,9 +190,14 @@ class planner {
     info.kernel = run->name();
     info.fallback = run->is_fallback();
     info.packed_bytes = run->packed_bytes();
+    info.bytes += static_cast<std::int64_t>(info.packed_bytes);
     s.run = std::move(run);
     plan_.steps.push_back(std::move(s));
     plan_.infos.push_back(std::move(info));
+  }
+
+  static bool picks_from_first(const operation& op) {
+    return op.is<op::gather>() || op.is<op::gather_elements>() || op.is<op::gather_nd>();
   }
 
   // What a kernel holds in its own form has a shape, but no memory.

@@ -140,9 +140,11 @@ template <class ShapeAt> void planned_program::bind_sizes(run_memory& w, std::si
   evaluate_sizes(w, given);
   make_tensors(plan_, w);
   prepare_kernels(w);
-  if (!again || where_ || !fits_placement(plan_, w) || !fits_scratch(w)) {
-    place(w, again && !where_);
+  if (!again || !fits_placement(plan_, w) || !fits_scratch(w)) {
+    place(w, again);
     bind_arena(w);
+  } else {
+    w.on_device.forget_runs();
   }
   bind_constants(w);
   w.outer_changed = false;

@@ -1,10 +1,14 @@
 #include <algorithm>
 
 #include "kiln/core/object.hpp"
+#include "kiln/core/visit_size.hpp"
 #include "kiln/op/dynamic/branch.hpp"
 #include "kiln/op/dynamic/loop.hpp"
+#include "kiln/op/dynamic/selection.hpp"
+#include "kiln/op/index/common.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/impl/segment/segments.hpp"
+#include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::detail {
 
@@ -18,6 +22,7 @@ struct caller {
   std::span<run_memory> inner;
   const run_options& options;
   std::span<const argument> wanted;
+  thread_pool& pool;
 
   /// Outputs that have memory are written there.
   void run_body(std::size_t k, std::span<const argument> in, std::span<argument> out) const {
@@ -187,14 +192,53 @@ arguments run_loop(const caller& c, std::span<const argument> in) {
   return made;
 }
 
+// Slices are written where the caller wants them, by threads.
+arguments run_compress(const caller& c, std::span<const argument> in) {
+  const auto& op = *c.step.op.get_if<op::compress>();
+  const argument x = in[0].contiguous();
+  shape type{x.get_shape().type, x.get_shape().lens};
+  if (op.flat) type.lens = {x.elements()};
+  const auto axis = static_cast<std::size_t>(op.flat ? 0 : normal_axis(op.along, type.rank()));
+  const auto a = split_at(to_ints(type.lens), static_cast<std::int64_t>(axis));
+  const std::vector<std::int64_t> places = op::compress::places(in[1].contiguous(), a.extent);
+  const auto count = static_cast<std::int64_t>(places.size());
+  type.lens[axis] = count;
+  argument out = c.memory_for(0, type);
+  if (is_unset(out)) out = argument(type);
+  const std::size_t element = size_of(type.type), slice = static_cast<std::size_t>(a.inner) * element;
+  const auto copy = [&](std::int64_t first, std::int64_t last, auto&& move) {
+    std::byte* to = out.data() + static_cast<std::size_t>(first) * slice;
+    std::int64_t o = first / count, k = first % count;
+    for (std::int64_t i = first; i < last; ++i, to += slice) {
+      move(to, x.data() + static_cast<std::size_t>(o * a.extent + places[static_cast<std::size_t>(k)]) * slice);
+      if (++k == count) k = 0, ++o;
+    }
+  };
+  constexpr std::size_t task_bytes = 32768;
+  const std::int64_t slices = a.outer * count,
+                     each = static_cast<std::int64_t>(task_bytes / std::clamp<std::size_t>(slice, 8, task_bytes));
+  if (slice == 0 || slices == 0) return {out};
+  c.pool.parallel_for((slices + each - 1) / each, [&](std::int64_t task, unsigned) {
+    const std::int64_t first = task * each, last = std::min(slices, first + each);
+    if (slice == element)
+      visit_size(element, [&]<class U>(U) {
+        copy(first, last, [](std::byte* to, const std::byte* from) { std::memcpy(to, from, sizeof(U)); });
+      });
+    else
+      copy(first, last, [slice](std::byte* to, const std::byte* from) { std::memcpy(to, from, slice); });
+  });
+  return {out};
+}
+
 }  // namespace
 
 small_vector<argument> run_host_step(const host_step& step, std::span<const argument> in, const known_symbols& symbols,
                                      std::span<run_memory> inner, const run_options& options,
-                                     std::span<const argument> wanted) {
-  const caller c{step, symbols, inner, options, wanted};
+                                     std::span<const argument> wanted, thread_pool& pool) {
+  const caller c{step, symbols, inner, options, wanted, pool};
   if (step.op.is<op::branch>()) return run_branch(c, in);
   if (step.op.is<op::loop>()) return run_loop(c, in);
+  if (step.op.is<op::compress>() && !is_object(in[0].get_shape().type)) return run_compress(c, in);
   operation op = step.op;
   op.substitute(symbols.values);
   if (op.table().produce) return op.produce(in);

@@ -47,12 +47,13 @@ class segment_run {
   /// `outputs`: the caller's, some of which grow in place. `wanted`: by slot, the caller's memory for what it will
   /// hold.
   segment_run(const segmentation& cut, std::vector<run_memory>& inner, std::span<argument> outputs,
-              const run_options& options, const device* where, known_symbols symbols,
+              const run_options& options, thread_pool& pool, const device* where, known_symbols symbols,
               std::map<std::uint32_t, argument> wanted)
       : cut_(cut),
         inner_(inner),
         outputs_(outputs),
         options_(options),
+        pool_(pool),
         where_(where),
         symbols_(std::move(symbols)),
         wanted_(std::move(wanted)) {
@@ -145,7 +146,7 @@ class segment_run {
       for (std::size_t k = 0; k < std::min(in.size(), read_on_host(s)); ++k) in[k] = on_host(in[k], where_);
       std::vector<argument> room;
       for (const std::uint32_t k : s.out) room.push_back(is_on(where_, wanted(k)) ? argument() : wanted(k));
-      auto made = run_host_step(s, in, symbols_, take(s.bodies.size()), options_, room);
+      auto made = run_host_step(s, in, symbols_, take(s.bodies.size()), options_, room, pool_);
       for (std::size_t k = 0; k < made.size(); ++k) {
         symbols_.match(s.results[k], made[k].get_shape(), "result " + std::to_string(k));
         const auto is_there = [&](const argument& a) { return a.data() == made[k].data(); };
@@ -179,6 +180,7 @@ class segment_run {
   std::vector<run_memory>& inner_;
   const std::span<argument> outputs_;
   const run_options& options_;
+  thread_pool& pool_;
   const device* const where_;  // null: all memory is the host's
   known_symbols symbols_;
   std::vector<argument> slots_;
@@ -220,7 +222,7 @@ class segmented_program final : public runner {
     for (std::size_t i = 0; i < inputs.size(); ++i) ports_.check_type(i, inputs[i].get_shape());
     ports_.check_data(inputs);
     if (where_ && options.stream) where_->make_queue(options.stream)->wait();  // segments have a queue of their own
-    segment_run r(cut_, w.inner, outputs, options, where_.get(), symbols_of(w.outer, inputs),
+    segment_run r(cut_, w.inner, outputs, options, pool_, where_.get(), symbols_of(w.outer, inputs),
                   memory_of(inputs, outputs));
     for (std::size_t i = 0; i < inputs.size(); ++i) r.put(static_cast<std::uint32_t>(i), inputs[i]);
     r.run();

@@ -71,6 +71,6 @@ std::unique_ptr<const runner> make_segmented_program(compiled_program& p, const 
 /// it has some: what bodies make of that shape is made there.
 small_vector<argument> run_host_step(const host_step& step, std::span<const argument> in, const known_symbols& symbols,
                                      std::span<run_memory> inner, const run_options& options,
-                                     std::span<const argument> wanted);
+                                     std::span<const argument> wanted, thread_pool& pool);
 
 }  // namespace kiln::detail

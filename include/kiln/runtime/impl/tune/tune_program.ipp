@@ -74,6 +74,7 @@ void detail::make_tuned_steps(std::unique_ptr<compiled_program>& s, const target
     make_steps(*made, t, options, {v == variant::estimated ? nullptr : &session, v != variant::nchw, near});
     return candidate{v, std::move(made), session.changes(), session.choices()};
   };
+  const std::string key = key_of(machine, *s);
   std::vector<std::string> remarks;
   // Of the two, the one whose run takes less time as a whole; the first where the other gains less than the margin.
   const auto shorter = [&](candidate first, candidate second, double margin) {
@@ -83,14 +84,15 @@ void detail::make_tuned_steps(std::unique_ptr<compiled_program>& s, const target
     try {
       trial x(*first.made), y(*second.made);
       const std::function<void()> runs[] = {[&] { x.run(); }, [&] { y.run(); }};
-      turn = by.best_of(both, runs, margin) == 1;
+      const tuning_result result = by.best_of(both, runs, margin);
+      if (by.options().measured) by.options().measured(key, both, result);
+      turn = result.best == 1;
     } catch (const error& e) {
       remarks.push_back(std::string("tuning: the whole can't run on made-up inputs: ") + e.what());
     }
     return std::move(turn ? second : first);
   };
 
-  const std::string key = key_of(machine, *s);
   const auto found = by.cache().find(key);
   const auto known = found ? std::find(std::begin(names), std::end(names), *found) : std::end(names);
   candidate best = build(known == std::end(names) ? variant::tuned : static_cast<variant>(known - std::begin(names)));

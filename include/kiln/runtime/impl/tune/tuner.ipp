@@ -60,11 +60,11 @@ double tuner::seconds_of(const std::string& name, const std::function<void()>& r
   return std::chrono::duration<double>(clock::now() - start).count();
 }
 
-std::size_t tuner::best_of(std::span<const std::string> names, std::span<const std::function<void()>> runs,
-                           double margin, const std::function<void()>& before) const {
+tuning_result tuner::best_of(std::span<const std::string> names, std::span<const std::function<void()>> runs,
+                             double margin, const std::function<void()>& before) const {
   constexpr std::size_t first_rounds = 3, least_rounds = 7, most_rounds = 25;
   constexpr double hopeless = 1.25, most_seconds = 0.4;
-  if (names.size() < 2) return 0;
+  if (names.size() < 2) return {0, std::vector<double>(names.size(), 1.0)};
   const std::lock_guard alone(measuring_);
   std::vector<std::vector<double>> ratios(names.size());
   std::vector<bool> out(names.size(), false);
@@ -88,15 +88,15 @@ std::size_t tuner::best_of(std::span<const std::string> names, std::span<const s
       out[k] = round + 1 == first_rounds && median(ratios[k]) > hopeless;
     }
   }
-  std::size_t best = 0;
+  tuning_result found{0, {1.0}};
   double least = 1 - margin;
   for (std::size_t k = 1; k < names.size(); ++k) {
-    if (out[k]) continue;
     const auto wins = std::count_if(ratios[k].begin(), ratios[k].end(), [](double r) { return r < 1; });
-    const double middle = median(ratios[k]);
-    if (4 * static_cast<std::size_t>(wins) >= 3 * ratios[k].size() && middle < least) least = middle, best = k;
+    const double middle = found.ratios.emplace_back(median(ratios[k]));
+    if (!out[k] && 4 * static_cast<std::size_t>(wins) >= 3 * ratios[k].size() && middle < least)
+      least = middle, found.best = k;
   }
-  return best;
+  return found;
 }
 
 tuning_session::tuning_session(tuner& by, std::string machine) : tuner_(by), machine_(std::move(machine)) {}
@@ -118,14 +118,16 @@ std::unique_ptr<kernel> tuning_session::choose(const kernel_request& r, const ke
     }
   }
   std::vector<std::unique_ptr<kernel>> made;
-  const std::size_t best = measure(r, candidates, made);
+  const tuning_result found = measure(r, candidates, made);
+  const std::size_t best = found.best;
+  if (tuner_.options().measured) tuner_.options().measured(key, names, found);
   tuner_.cache().keep(key, names[best]);
   changes_ += best != 0;
   return std::move(made[best]);
 }
 
-std::size_t tuning_session::measure(const kernel_request& r, const kernel_candidates& candidates,
-                                    std::vector<std::unique_ptr<kernel>>& made) {
+tuning_result tuning_session::measure(const kernel_request& r, const kernel_candidates& candidates,
+                                      std::vector<std::unique_ptr<kernel>>& made) {
   constexpr double margin = 0.04;  // of the time: less than that is as likely to be the neighbors' doing
   detail::tuning_data data(r);
   std::vector<std::function<void()>> runs;
@@ -140,12 +142,12 @@ std::size_t tuning_session::measure(const kernel_request& r, const kernel_candid
   for (const auto& one : made) runs.push_back(data.launch_of(*one));
   // constants that stay near are where the run before has left them
   const std::function<void()> before = r.near_constants ? std::function<void()>() : [&] { data.cool(); };
-  const std::size_t best = tuner_.best_of(candidates.names, runs, margin, before);
+  tuning_result found = tuner_.best_of(candidates.names, runs, margin, before);
   if (r.derived) {
     *r.derived = std::move(before_all);
-    r.derived->append(std::move(derived[best]));
+    r.derived->append(std::move(derived[found.best]));
   }
-  return best;
+  return found;
 }
 
 std::unique_ptr<kernel> make_best(const kernel_request& r, const kernel_candidates& candidates) {

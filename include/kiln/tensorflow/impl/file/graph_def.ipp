@@ -136,6 +136,8 @@ struct named_outputs {
   std::array<std::string_view, 7> names;
 };
 constexpr named_outputs several[] = {
+    {"_FusedBatchNormEx",
+     {"y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2", "reserve_space_3"}},
     {"BlockLSTM", {"i", "cs", "f", "o", "ci", "co", "h"}},
     {"BlockLSTMV2", {"i", "cs", "f", "o", "ci", "co", "h"}},
     {"CombinedNonMaxSuppression", {"nmsed_boxes", "nmsed_scores", "nmsed_classes", "valid_detections"}},

@@ -1,4 +1,4 @@
-#include "kiln/tensorflow/impl/ops/common.hpp"
+#include "kiln/tensorflow/impl/ops/suppression.hpp"
 
 // Elements by index.
 namespace kiln::tensorflow {
@@ -70,16 +70,47 @@ variables import_top_k(node_context& c) {
 variables import_where(node_context& c) { return {as_onnx(c, "NonZero", {c.in(0)})[0].tensor.transpose({1, 0})}; }
 
 // boxes [n, 4], scores [n], at most so many, overlap, score.
-variables import_suppression(node_context& c) {
-  const auto one_number = [&](std::size_t i, dtype t) { return variable(c.in(i).convert(t).reshape({1})); };
-  variables in{variable(c.in(0).unsqueeze({0})), variable(c.in(1).unsqueeze({0, 1})), one_number(2, dtype::i64),
-               one_number(3, dtype::f32)};
-  if (c.has(4)) in.push_back(one_number(4, dtype::f32));
-  const value chosen = as_onnx(c, "NonMaxSuppression", std::move(in))[0].tensor;
-  return {onnx::element_at(chosen, 1, 2).convert(dtype::i32)};
+value suppressed(node_context& c) {
+  const value least = c.has(4) ? c.in(4) : value{};
+  const value chosen = chosen_rows(c, c.in(0), c.in(1).unsqueeze({0}), c.in(2), c.in(3), least);
+  return onnx::element_at(chosen, 1, 2).convert(dtype::i32);
+}
+variables import_suppression(node_context& c) { return {suppressed(c)}; }
+// Lists that zeros may follow, up to as many as may be, and how many there are.
+value as_long_as_stated(node_context& c, value x) {
+  return c.flag("pad_to_max_output_size") ? padded_to(c, x, c.extent(2, "the most boxes")) : x;
+}
+variables import_suppression_4(node_context& c) {
+  const value chosen = suppressed(c);
+  return {as_long_as_stated(c, chosen), count_of_rows(c, chosen, dtype::i32)};
+}
+// The width of a Gauss function may lower the scores of what overlaps.
+variables import_suppression_5(node_context& c) {
+  if (c.has(5)) {
+    const literal* const sigma = c.constant(5);
+    if (!sigma || sigma->elements() != 1 || sigma->at<double>(0) != 0)
+      c.unsupported("scores that overlaps lower (soft_nms_sigma)");
+  }
+  const value chosen = suppressed(c);
+  return {as_long_as_stated(c, chosen), as_long_as_stated(c, c.in(1).gather(chosen, 0)),
+          count_of_rows(c, chosen, dtype::i32)};
 }
 
 }  // namespace
+
+value padded_to(node_context& c, value x, dimension length, std::int64_t axis) {
+  dims lens = x.get_shape().lens;
+  lens[static_cast<std::size_t>(axis)] = length;
+  return x.concat(c.build.scalar(x.type(), 0).broadcast_to(lens), axis).slice({{axis}, {0}, {length}, {}});
+}
+
+value chosen_rows(node_context& c, value boxes, value scores, value most, value overlap, value least) {
+  const auto one = [](value v, dtype type) { return variable(v.convert(type).reshape({1})); };
+  variables in{variable(boxes.unsqueeze({0})), variable(scores.unsqueeze({0})), one(most, dtype::i64),
+               one(overlap, dtype::f32)};
+  if (least) in.push_back(one(least, dtype::f32));
+  return as_onnx(c, "NonMaxSuppression", std::move(in))[0].tensor;
+}
 
 op_importer_table index_importers() {
   static constexpr op_importer table[] = {
@@ -90,6 +121,8 @@ op_importer_table index_importers() {
       {domain, "GatherV2", 1, import_gather},
       {domain, "NonMaxSuppressionV2", 1, import_suppression},
       {domain, "NonMaxSuppressionV3", 1, import_suppression},
+      {domain, "NonMaxSuppressionV4", 1, import_suppression_4},
+      {domain, "NonMaxSuppressionV5", 1, import_suppression_5, "soft_nms_sigma of 0"},
       {domain, "OneHot", 1, import_one_hot},
       {domain, "ScatterNd", 1, import_scatter_nd},
       {domain, "TensorScatterAdd", 1, import_scatter_add},

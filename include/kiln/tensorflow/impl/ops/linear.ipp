@@ -1,4 +1,4 @@
-#include "kiln/tensorflow/impl/ops/common.hpp"
+#include "kiln/tensorflow/impl/ops/window.hpp"
 
 // Matrix products.
 namespace kiln::tensorflow {
@@ -18,6 +18,7 @@ variables product(node_context& c, bool left, bool right) {
 }
 variables import_matmul(node_context& c) { return product(c, c.flag("transpose_a"), c.flag("transpose_b")); }
 variables import_batch_matmul(node_context& c) { return product(c, c.flag("adj_x"), c.flag("adj_y")); }
+variables import_fused_matmul(node_context& c) { return {with_fused_ops(c, import_matmul(c)[0].tensor)}; }
 variables import_einsum(node_context& c) {
   return as_onnx(c, "Einsum", c.inputs, {text_attribute("equation", c.text("equation", ""))});
 }
@@ -26,6 +27,7 @@ variables import_einsum(node_context& c) {
 
 op_importer_table linear_importers() {
   static constexpr op_importer table[] = {
+      {domain, "_FusedMatMul", 1, import_fused_matmul},
       {domain, "BatchMatMul", 1, import_batch_matmul},
       {domain, "BatchMatMulV2", 1, import_batch_matmul},
       {domain, "BatchMatMulV3", 1, import_batch_matmul},

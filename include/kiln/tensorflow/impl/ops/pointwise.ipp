@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "kiln/tensorflow/impl/ops/common.hpp"
 
 // Operators of each element.
@@ -81,6 +83,10 @@ variables import_relu6(node_context& c) {
   const value x = c.in(0);
   return {c.build.add(op::clip{}, x, one(c, x, 0), one(c, x, 6))};
 }
+variables import_prelu(node_context& c) {
+  const value x = c.in(0);
+  return {(x < one(c, x, 0)).where(x * c.in(1), x)};
+}
 variables import_leaky_relu(node_context& c) { return {c.in(0).leaky_relu({c.real("alpha", .2f)})}; }
 variables import_elu(node_context& c) { return {c.in(0).elu()}; }
 variables import_softsign(node_context& c) { return {c.in(0) | op::softsign{}}; }
@@ -100,6 +106,16 @@ variables import_select_1(node_context& c) {
   const std::size_t rank = c.in(1).rank();
   if (condition.rank() == 1 && rank > 1) condition = condition.unsqueeze(axes_from(1, rank));
   return {onnx::selected(condition, c.in(1), c.in(2))};
+}
+
+// The angle of (x, y): that of the half plane's arc tangent, turned where x is negative.
+variables import_atan2(node_context& c) {
+  const value y = c.in(0), x = c.in(1), zero = one(c, x, 0);
+  const auto constant = [&](double v) { return c.build.scalar(x.type(), v); };
+  const value is_zero = x.equal(zero), turned = (y < zero).where(constant(-M_PI), constant(M_PI));
+  const value upright = (y > zero).where(constant(M_PI / 2), (y < zero).where(constant(-M_PI / 2), zero));
+  const value angle = c.build.add(op::atan{}, y / is_zero.where(constant(1), x));
+  return {is_zero.where(upright, (x < zero).where(angle + turned, angle))};
 }
 
 // A float that an integer does not hold is cut towards zero.
@@ -122,6 +138,7 @@ op_importer_table pointwise_importers() {
       {domain, "Asin", 1, import_unary<op::asin>},
       {domain, "Asinh", 1, import_unary<op::asinh>},
       {domain, "Atan", 1, import_unary<op::atan>},
+      {domain, "Atan2", 1, import_atan2},
       {domain, "Atanh", 1, import_unary<op::atanh>},
       {domain, "BitwiseAnd", 1, import_binary<op::bitwise_and>},
       {domain, "BitwiseOr", 1, import_binary<op::bitwise_or>},
@@ -170,6 +187,7 @@ op_importer_table pointwise_importers() {
       {domain, "NotEqual", 1, import_not_equal},
       {domain, "PlaceholderWithDefault", 1, import_first, "the default is the value"},
       {domain, "Pow", 1, import_binary<op::pow>},
+      {domain, "Prelu", 1, import_prelu, "of tfjs"},
       {domain, "PreventGradient", 1, import_first},
       {domain, "RealDiv", 1, import_binary<op::div>},
       {domain, "Reciprocal", 1, import_unary<op::recip>},

@@ -205,14 +205,46 @@ value along_channels(const node_context& c, value x, value vector) {
 }
 variables import_bias_add(node_context& c) { return {c.in(0) + along_channels(c, c.in(0), c.in(1))}; }
 
-variables import_batch_norm(node_context& c) {
-  if (c.flag("is_training", true))
-    c.unsupported("is the form for training (is_training), which takes mean and variance of the batch");
-  const value x = c.in(0), scale = c.in(1), offset = c.in(2), mean = c.in(3), variance = c.in(4);
+// x by scale, offset, mean and variance, which are the inputs from `first` on.
+value normalized(const node_context& c, value x, std::size_t first) {
+  const value scale = c.in(first), offset = c.in(first + 1), mean = c.in(first + 2), variance = c.in(first + 3);
   const value factor = scale * (variance + c.real("epsilon", 1e-4f)).rsqrt(), shift = offset - mean * factor;
   const value y = x.convert(scale.type()) * along_channels(c, x, factor) + along_channels(c, x, shift);
-  return {y.convert(x.type()), mean, variance};
+  return y.convert(x.type());
 }
+void refuse_training(const node_context& c) {
+  if (c.flag("is_training", true))
+    c.unsupported("is the form for training (is_training), which takes mean and variance of the batch");
+}
+variables import_batch_norm(node_context& c) {
+  refuse_training(c);
+  return {normalized(c, c.in(0), 1), c.in(3), c.in(4)};
+}
+
+// y under a function of TensorFlow's, by its operator's name; empty for another name.
+value activated(const node_context& c, value y, std::string_view name) {
+  const auto scalar = [&](double v) { return c.build.scalar(y.type(), v); };
+  if (name == "Identity") return y;
+  if (name == "Relu") return y.relu();
+  if (name == "Relu6") return c.build.add(op::clip{}, y, scalar(0), scalar(6));
+  if (name == "Elu") return y.elu();
+  if (name == "LeakyRelu") return y.leaky_relu({c.real("leakyrelu_alpha", .2f)});
+  if (name == "Tanh") return y.tanh();
+  if (name == "Sigmoid") return y.sigmoid();
+  if (name == "_MklSwish") return y * y.sigmoid();
+  if (name == "GeluApproximate" || name == "GeluExact") return y.gelu({name == "GeluApproximate"});
+  return {};
+}
+
+variables import_batch_norm_ex(node_context& c) {
+  refuse_training(c);
+  value y = normalized(c, c.in(0), 1);
+  if (c.integer("num_side_inputs", 0) > 0) y = y + c.in(5);
+  const std::string_view mode = c.choice("activation_mode", {"Identity", "Relu"});
+  return {activated(c, y, mode), c.in(3), c.in(4)};
+}
+variables import_fused_conv(node_context& c) { return {with_fused_ops(c, import_conv(c)[0].tensor)}; }
+variables import_fused_depthwise(node_context& c) { return {with_fused_ops(c, import_depthwise(c)[0].tensor)}; }
 
 }  // namespace
 
@@ -229,9 +261,32 @@ ints same_pads(const node_context& c, value x, const spatial& kernel, const spat
   return pads;
 }
 
+value with_fused_ops(const node_context& c, value y, std::size_t operand) {
+  for (const std::string& name : c.texts("fused_ops")) {
+    if (name == "BiasAdd") {
+      y = y + along_channels(c, y, c.in(operand++));
+    } else if (name == "Add") {
+      y = y + c.in(operand++);
+    } else if (name == "FusedBatchNorm") {
+      y = normalized(c, y, operand);
+      operand += 4;
+    } else if (name == "Prelu") {  // of tfjs
+      y = c.build.add(op::prelu{}, y, c.in(operand++));
+    } else {
+      const value made = activated(c, y, name);
+      if (!made) c.unsupported("fuses '" + name + "'");
+      y = made;
+    }
+  }
+  return y;
+}
+
 op_importer_table window_importers() {
   using enum op::pooling_mode;
   static constexpr op_importer table[] = {
+      {domain, "_FusedBatchNormEx", 1, import_batch_norm_ex, "inference"},
+      {domain, "_FusedConv2D", 1, import_fused_conv},
+      {domain, "_FusedDepthwiseConv2dNative", 1, import_fused_depthwise},
       {domain, "AvgPool", 1, import_pool<average>},
       {domain, "AvgPool3D", 1, import_pool<average>},
       {domain, "BiasAdd", 1, import_bias_add},
@@ -243,6 +298,7 @@ op_importer_table window_importers() {
       {domain, "FusedBatchNorm", 1, import_batch_norm, "inference"},
       {domain, "FusedBatchNormV2", 1, import_batch_norm, "inference"},
       {domain, "FusedBatchNormV3", 1, import_batch_norm, "inference"},
+      {domain, "FusedDepthwiseConv2dNative", 1, import_fused_depthwise, "of tfjs"},
       {domain, "MaxPool", 1, import_pool<max>},
       {domain, "MaxPool3D", 1, import_pool<max>},
       {domain, "MaxPoolV2", 1, import_max_pool_2},

@@ -63,13 +63,18 @@ struct map_numbers : flexbuffers::Map {
   std::int64_t integer(std::size_t i) const { return flexbuffers::ReadInt64(data_ + i * byte_width_, byte_width_); }
 };
 
-// A custom operator's options are a map of numbers and texts, where they are a map at all.
+// A custom operator's options are a map of numbers and texts, or a few numbers of 32 bits, `words`.
 std::vector<attribute> read_custom(const flatbuffers::Vector<std::uint8_t>& bytes, const std::string& where) {
   std::vector<attribute> out;
   if (bytes.size() < 3) return out;
   std::vector<std::uint8_t> seen;
-  if (!flexbuffers::VerifyBuffer(bytes.data(), bytes.size(), &seen))
-    refuse_part(where, "its options are no flexbuffer");
+  if (!flexbuffers::VerifyBuffer(bytes.data(), bytes.size(), &seen)) {
+    if (bytes.size() % 4 || bytes.size() > 64) refuse_part(where, "its options are no flexbuffer");
+    std::vector<std::int64_t> words;
+    for (std::size_t i = 0; i < bytes.size(); i += 4)
+      words.push_back(flatbuffers::ReadScalar<std::int32_t>(bytes.data() + i));
+    return {numbers_attribute("words", std::move(words))};
+  }
   const flexbuffers::Reference root = flexbuffers::GetRoot(bytes.data(), bytes.size());
   if (!root.IsMap()) return out;
   const map_numbers map(root.AsMap());

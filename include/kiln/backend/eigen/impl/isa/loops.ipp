@@ -35,11 +35,19 @@ template <class Stored> row_run find_affine(const level_steps& l) {
       l);
 }
 
-// An activation by itself. A step of many instructions otherwise loops over a block in memory, which took a fifth of
-// GELU's time; exp's step holds more vectors than its constants leave registers for.
+// An activation by itself, or after a bias. A step of many instructions otherwise loops over a block in memory, which
+// took a fifth of GELU's time; exp's step holds more vectors than its constants leave registers for.
 template <class Stored> row_run find_activation(const level_steps& l) {
   return find_among<row_loop<loaded, computed<op::gelu>, Stored>, row_loop<loaded, computed<op::sigmoid>, Stored>,
-                    row_loop<loaded, computed<op::tanh>, Stored>, row_loop<loaded, computed<op::exp>, Stored>>(l);
+                    row_loop<loaded, computed<op::tanh>, Stored>, row_loop<loaded, computed<op::exp>, Stored>,
+                    row_loop<loaded, computed<op::add>, computed<op::gelu>, Stored>>(l);
+}
+
+// Plain arithmetic: of values in L2, calls from step to step were a tenth of the time.
+template <class Stored> row_run find_arithmetic(const level_steps& l) {
+  return find_among<row_loop<loaded, computed<op::sub>, Stored>, row_loop<loaded, computed<op::div>, Stored>,
+                    row_loop<loaded, computed<op::abs>, Stored>, row_loop<loaded, computed<op::neg>, Stored>,
+                    row_loop<loaded, computed<op::sqrt>, Stored>, row_loop<loaded, computed<op::recip>, Stored>>(l);
 }
 
 // The last levels of softmax and the norms.
@@ -77,6 +85,25 @@ template <block_form Form> row_run find_rotation_of(const level_steps& l) {
                              held, reloaded, product, rounded, computed_with<op::add>, rounded, out>>(l);
 }
 
+// Floats quantized to bytes by one scale.
+template <block_form Form> row_run find_quantizing(const level_steps& l) {
+  using rounded = computed<op::round>;
+  return find_among<row_loop<loaded, divided, rounded, computed_by<op::add>, bounded, stored_as<Form>>,
+                    row_loop<loaded, divided, rounded, bounded, stored_as<Form>>>(l);
+}
+
+// Softmax and its logarithm of 16-bit floats, whose differences, exponentials and quotients are rounded.
+template <block_form Form> row_run find_softmax_of(const level_steps& l) {
+  using in = loaded_as<Form>;
+  using out = stored_as<Form>;
+  using rounded = rounded_to<Form>;
+  using centered = computed_by<op::sub>;
+  using sum = folded<op::reduce_sum>;
+  return find_among<row_loop<in, held, reloaded, centered, rounded, computed<op::exp>, rounded, stored, sum>,
+                    row_loop<in, held, reloaded, centered, rounded, stored, computed<op::exp>, rounded, sum>,
+                    row_loop<loaded, divided, rounded, out>, row_loop<loaded, centered, rounded, out>>(l);
+}
+
 // A reduction of parameters, or of values that are computed first and kept for later levels.
 template <class Fold> row_run find_folding(const level_steps& l) {
   return find_among<row_loop<loaded, Fold>, row_loop<loaded, computed_by<op::mul>, stored, Fold>,
@@ -96,12 +123,27 @@ template <block_form Form> row_run find_folding_of(const level_steps& l) {
 
 row_run find_row_loop(const block_step* program, const block_advance* moves, std::size_t count) {
   const level_steps l{program, moves, count};
-  for (const auto find :
-       {find_affine<stored>, find_affine<streamed>, find_activation<stored>, find_activation<streamed>,
-        find_storing<stored>, find_storing<streamed>, find_rotation<stored>, find_rotation<streamed>,
-        find_rotation_of<block_form::f16>, find_rotation_of<block_form::bf16>, find_folding_of<block_form::f16>,
-        find_folding_of<block_form::bf16>, find_folding<folded<op::reduce_max>>, find_folding<folded<op::reduce_sum>>,
-        find_folding<folded<op::reduce_mean>>})
+  for (const auto find : {find_affine<stored>,
+                          find_affine<streamed>,
+                          find_activation<stored>,
+                          find_activation<streamed>,
+                          find_arithmetic<stored>,
+                          find_arithmetic<streamed>,
+                          find_storing<stored>,
+                          find_storing<streamed>,
+                          find_rotation<stored>,
+                          find_rotation<streamed>,
+                          find_rotation_of<block_form::f16>,
+                          find_rotation_of<block_form::bf16>,
+                          find_folding_of<block_form::f16>,
+                          find_folding_of<block_form::bf16>,
+                          find_softmax_of<block_form::f16>,
+                          find_softmax_of<block_form::bf16>,
+                          find_folding<folded<op::reduce_max>>,
+                          find_folding<folded<op::reduce_sum>>,
+                          find_folding<folded<op::reduce_mean>>,
+                          find_quantizing<block_form::u8>,
+                          find_quantizing<block_form::i8>})
     if (const row_run f = find(l)) return f;
   using centered = computed_by<op::sub>;
   return find_among<

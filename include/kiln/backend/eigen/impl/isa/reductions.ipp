@@ -20,19 +20,14 @@ template <reduction_kind Kind, class T, class A = T> reduce_function function() 
   };
 }
 
-template <class T> reduce_function of_integers(reduction_kind kind, dtype from, dtype to) {
-  if (to == dtype::i64 && from != to)
-    return kind == reduction_kind::sum ? function<reduction_kind::sum, T, std::int64_t>() : nullptr;
-  if (from != to) return nullptr;
-  switch (kind) {
-    case reduction_kind::sum: return function<reduction_kind::sum, T>();
-    case reduction_kind::product: return function<reduction_kind::product, T>();
-    case reduction_kind::maximum: return function<reduction_kind::maximum, T>();
-    case reduction_kind::minimum: return function<reduction_kind::minimum, T>();
-    default: return nullptr;
+template <class T> reduce_function function_of(reduction_kind kind, dtype from, dtype to) {
+  if (from != to) {
+    if constexpr (std::is_integral_v<T>) {
+      if (kind == reduction_kind::sum) return function<reduction_kind::sum, T, std::int64_t>();
+      if (kind == reduction_kind::sum_of_squares) return function<reduction_kind::sum_of_squares, T, std::int64_t>();
+    }
+    return nullptr;
   }
-}
-template <class T> reduce_function of_floats(reduction_kind kind) {
   switch (kind) {
     case reduction_kind::sum: return function<reduction_kind::sum, T>();
     case reduction_kind::sum_of_magnitudes: return function<reduction_kind::sum_of_magnitudes, T>();
@@ -46,12 +41,12 @@ template <class T> reduce_function of_floats(reduction_kind kind) {
 
 reduce_function function_of(reduction_kind kind, dtype from, dtype to) {
   switch (from) {
-    case dtype::f32: return from == to ? of_floats<float>(kind) : nullptr;
-    case dtype::f64: return from == to ? of_floats<double>(kind) : nullptr;
-    case dtype::i32: return of_integers<std::int32_t>(kind, from, to);
-    case dtype::i64: return of_integers<std::int64_t>(kind, from, to);
-    case dtype::u8: return of_integers<std::uint8_t>(kind, from, to);
-    case dtype::i8: return of_integers<std::int8_t>(kind, from, to);
+    case dtype::f32: return function_of<float>(kind, from, to);
+    case dtype::f64: return function_of<double>(kind, from, to);
+    case dtype::i32: return function_of<std::int32_t>(kind, from, to);
+    case dtype::i64: return function_of<std::int64_t>(kind, from, to);
+    case dtype::u8: return function_of<std::uint8_t>(kind, from, to);
+    case dtype::i8: return function_of<std::int8_t>(kind, from, to);
     default: return nullptr;
   }
 }

@@ -81,8 +81,18 @@ repeat_function repeat(std::size_t width) {
     default: return nullptr;
   }
 }
+spread_function spread(std::size_t width) {
+  switch (width) {
+    case 1: return kernels::spread_elements<std::uint8_t>;
+    case 2: return kernels::spread_elements<std::uint16_t>;
+    case 4: return kernels::spread_elements<std::uint32_t>;
+    case 8: return kernels::spread_elements<std::uint64_t>;
+    default: return nullptr;
+  }
+}
 
-constexpr typed_tile_table table{.tile = tile, .fold = fold, .convert = convert, .round = round, .repeat = repeat};
+constexpr typed_tile_table table{
+    .tile = tile, .fold = fold, .convert = convert, .round = round, .repeat = repeat, .spread = spread};
 
 }  // namespace
 

@@ -60,7 +60,9 @@ class ordered_filters {
   /// `order(lens, strides)` gives the view that is to be dense.
   using view_of = std::function<filters_view(const ints& lens, const ints& strides)>;
   ordered_filters() = default;
-  ordered_filters(const kernel_request& r, std::size_t operand, view_of order, const context_pointer& where);
+  /// The last dim of a constant's view gets zeros up to `last` elements, where it has fewer.
+  ordered_filters(const kernel_request& r, std::size_t operand, view_of order, const context_pointer& where,
+                  std::int64_t last = 0);
   /// The operand need not be kept.
   bool keeps_constant() const { return constant_; }
   std::size_t constant_bytes() const { return bytes_; }
@@ -78,6 +80,29 @@ class ordered_filters {
   std::size_t bytes_ = 0;
   buffer packed_;
   std::unique_ptr<kernel> copy_;
+};
+
+/// Images of few channels as copies that have a run of them at each pixel, the last ones 0, since elements of 16 bits
+/// would be moved one by one.
+class padded_images {
+ public:
+  static constexpr std::int64_t run = 8;  ///< channels of a copy
+  padded_images() = default;
+  explicit padded_images(const context_pointer& where)
+      : where_(where), built_(std::make_unique<by_sizes<std::shared_ptr<const function>>>()) {}
+  explicit operator bool() const { return where_ != nullptr; }
+  /// Whether a convolution is large enough for that: constant weights of at most seven channels and several taps.
+  static bool serves(const kernel_request& r, const convolution_attributes& a, std::size_t image, std::size_t weights);
+  /// The copy of such images at an address.
+  static tensor copy_of(const tensor& images, std::byte* at);
+  std::size_t bytes(const tensor& images) const;
+  void prepare(const tensor& images) const { build(images); }
+  void give(device_queue& queue, const tensor& images, std::byte* to) const;
+
+ private:
+  std::shared_ptr<const function> build(const tensor& images) const;
+  context_pointer where_;
+  std::unique_ptr<by_sizes<std::shared_ptr<const function>>> built_;
 };
 
 /// Steps of a tensor of images; fewer spatial dims are columns, then rows.

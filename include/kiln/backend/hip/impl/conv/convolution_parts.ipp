@@ -2,6 +2,9 @@
 
 #include <cstring>
 
+#include "kiln/backend/hip/impl/rows/row_program.hpp"
+#include "kiln/backend/hip/kernels/conv/arguments.hpp"
+
 namespace kiln::hip {
 namespace {
 
@@ -17,12 +20,18 @@ buffer on_device(const buffer& bytes, const context& where) {
   return there;
 }
 
-buffer dense_bytes(const literal& weights, std::int64_t offset, const filters_view& view) {
+// The elements of a view one after the other, lines of its last dim being `last` elements, the further ones 0.
+buffer dense_bytes(const literal& weights, std::int64_t offset, const filters_view& view, std::int64_t last) {
   const std::size_t width = size_of(weights.get_shape().type);
-  buffer out = buffer::allocate(static_cast<std::size_t>(product(view.lens)) * width);
+  const std::int64_t lines = product(view.lens) / view.lens.back();
+  buffer out = buffer::allocate(static_cast<std::size_t>(lines * last) * width);
+  std::memset(out.data(), 0, out.size());
   const auto* from = reinterpret_cast<const std::byte*>(weights.bytes());
   ints at(view.lens.size(), 0);
-  for (std::byte* to = out.data(); to != out.data() + out.size(); to += width) {
+  std::byte* to = out.data();
+  const auto gap = static_cast<std::size_t>(last - view.lens.back()) * width;
+  for (std::int64_t n = product(view.lens); n-- > 0; to += width) {
+    if (at.back() == 0 && to != out.data()) to += gap;
     std::memcpy(to, from + offset * static_cast<std::int64_t>(width), width);
     for (std::size_t d = at.size(); d-- > 0;) {
       offset += view.strides[d];
@@ -57,7 +66,7 @@ filters_view phases::order(const ints& lens, const ints& strides, std::int64_t g
 }
 
 ordered_filters::ordered_filters(const kernel_request& r, std::size_t operand, view_of order,
-                                 const context_pointer& where)
+                                 const context_pointer& where, std::int64_t last)
     : order_(std::move(order)), constant_(r.constants[operand] && r.inputs[operand].is_constant()) {
   if (!constant_) {
     copy_ = make_copy(where);
@@ -68,8 +77,9 @@ ordered_filters::ordered_filters(const kernel_request& r, std::size_t operand, v
   for (std::size_t d = 0; d < l.lens.size(); ++d)
     lens.push_back(l.lens[d].value()), steps.push_back(l.strides[d].value());
   const filters_view view = order_(lens, steps);
-  bytes_ = static_cast<std::size_t>(product(view.lens)) * size_of(r.inputs[operand].type);
-  const auto pack = [&] { return on_device(dense_bytes(*r.constants[operand], l.offset.value(), view), *where); };
+  last = std::max(last, view.lens.back());
+  bytes_ = static_cast<std::size_t>(product(view.lens) / view.lens.back() * last) * size_of(r.inputs[operand].type);
+  const auto pack = [&] { return on_device(dense_bytes(*r.constants[operand], l.offset.value(), view, last), *where); };
   packed_ = r.derived ? r.derived->block(bytes_, pack) : pack();
   if (r.derived && r.derived->replays()) packed_ = on_device(packed_, *where);
 }
@@ -102,6 +112,47 @@ const void* ordered_filters::give(device_queue& queue, const tensor& weights, st
   one.queue = &queue;
   copy_->run(one);
   return to.data;
+}
+
+bool padded_images::serves(const kernel_request& r, const convolution_attributes& a, std::size_t image,
+                           std::size_t weights) {
+  constexpr std::int64_t enough_places = std::int64_t{1} << 16;
+  const shape &x = r.inputs[image], &w = r.inputs[weights], &y = r.instruction.results[0];
+  if (!r.constants[weights] || a.backwards || a.group != 1 || x.rank() != 4 || size_of(x.type) != 2 ||
+      !is_float(x.type) || !x.is_constant() || !w.is_constant() || !y.is_constant())
+    return false;
+  const std::int64_t channels = w.lens[1].value(), taps = w.lens[2].value() * w.lens[3].value();
+  const std::int64_t places = y.lens[0].value() * y.lens[2].value() * y.lens[3].value();
+  return channels > 1 && channels < run && taps > 1 && places >= enough_places;
+}
+
+tensor padded_images::copy_of(const tensor& images, std::byte* at) {
+  const ints& n = images.lens;
+  return {at, images.type, {n[0], run, n[2], n[3]}, {n[2] * n[3] * run, 1, n[3] * run, run}};
+}
+
+std::size_t padded_images::bytes(const tensor& images) const {
+  constexpr std::size_t aligned = 256;
+  const ints& n = images.lens;
+  const auto elements = static_cast<std::size_t>(n[0] * n[2] * n[3] * run);
+  return (elements * size_of(images.type) + aligned - 1) / aligned * aligned;
+}
+
+std::shared_ptr<const function> padded_images::build(const tensor& images) const {
+  kernel_text t;
+  t.line("#include \"kiln/backend/hip/kernels/conv/pad_channels.hpp\"");
+  t.line("using namespace kiln::gpu;");
+  t.open_kernel(256, "pad_channels_kernel(u16* to, const u16* from, channel_sizes n)");
+  t.line("pad_channels<", images.lens[1], ", ", run, ">(to, from, n, blockIdx.x * 256ll + threadIdx.x);");
+  t.close();
+  return *built_->get(t.str(), [&] { return where_->build({"pad_channels_kernel", t.str()}); });
+}
+
+void padded_images::give(device_queue& queue, const tensor& images, std::byte* to) const {
+  const ints &n = images.lens, &step = images.strides;
+  const gpu::channel_sizes sizes{
+      step[0], step[1], step[2], step[3], n[0] * n[2] * n[3], static_cast<int>(n[2]), static_cast<int>(n[3])};
+  build(images)->launch(queue, {static_cast<unsigned>((sizes.pixels + 255) / 256)}, {256}, 0, to, images.data, sizes);
 }
 
 }  // namespace kiln::hip

@@ -43,7 +43,8 @@ class convolution_kernel final : public gpu_kernel {
                            const ints& lens, const ints& strides) {
       return apart ? apart.order(lens, strides, groups) : filters_view(lens, strides, groups, back);
     };
-    filters_ = ordered_filters(r, w, order, where_);
+    if (padded_images::serves(r, attributes_, body_.operands[0], w)) padded_ = padded_images(where_);
+    filters_ = ordered_filters(r, w, order, where_, padded_ ? padded_images::run : 0);
   }
 
   bool packed_input(std::size_t i) const override { return filters_.keeps_constant() && i == body_.operands[1]; }
@@ -55,9 +56,10 @@ class convolution_kernel final : public gpu_kernel {
   void prepare(std::span<const tensor> in, std::span<const tensor> out) const override {
     built_for(in, out);
     filters_.prepare(in[body_.operands[1]]);
+    if (padded_) padded_.prepare(in[body_.operands[0]]);
   }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
-    return built_for(in, out)->scratch_bytes + filters_.scratch_bytes(in[body_.operands[1]]);
+    return built_for(in, out)->scratch_bytes + filters_.scratch_bytes(in[body_.operands[1]]) + copy_bytes(in);
   }
 
   void run(const launch& l) const override {
@@ -65,11 +67,17 @@ class convolution_kernel final : public gpu_kernel {
     const auto made = built_for(l.in, l.out);
     const tensor& w = l.in[body_.operands[1]];
     const void* weights = filters_.give(*l.queue, w, l.scratch);
-    const std::span<std::byte> scratch = l.scratch.subspan(filters_.scratch_bytes(w));
+    const std::span<std::byte> copied = l.scratch.subspan(filters_.scratch_bytes(w));
+    const std::span<std::byte> scratch = copied.subspan(copy_bytes(l.in));
+    const std::byte* images = l.in[body_.operands[0]].data;
+    if (padded_) {
+      padded_.give(*l.queue, l.in[body_.operands[0]], copied.data());
+      images = copied.data();
+    }
     std::vector<const void*> extra;
     for (std::size_t i : body_.epilogue_inputs) extra.push_back(l.in[i].data);
     for (const part& one : made->products)
-      run_gemm(one.plan, *one.run, *l.queue, scratch, l.in[body_.operands[0]].data + one.image,
+      run_gemm(one.plan, *one.run, *l.queue, scratch, images + one.image,
                static_cast<const std::byte*>(weights) + one.weights, l.out[0].data + one.result,
                made->epilogue ? std::span<const void* const>() : std::span<const void* const>(extra));
     if (made->epilogue) made->epilogue.run(*l.queue, l.out[0].data, extra);
@@ -102,6 +110,10 @@ class convolution_kernel final : public gpu_kernel {
       if (apart) made.epilogue = separate_epilogue(*epilogue_, body_, in, out, where());
       return made;
     });
+  }
+
+  std::size_t copy_bytes(std::span<const tensor> in) const {
+    return padded_ ? padded_.bytes(in[body_.operands[0]]) : 0;
   }
 
   part& add(built& to, const gemm_problem& p, const row_program* epilogue) const {
@@ -145,12 +157,16 @@ class convolution_kernel final : public gpu_kernel {
   }
 
   gemm_problem problem(std::span<const tensor> in, const tensor& out, bool with_epilogue) const {
-    const tensor &x = in[body_.operands[0]], &w = in[body_.operands[1]];
+    const tensor &given = in[body_.operands[0]], &w = in[body_.operands[1]];
+    const tensor x = padded_ ? padded_images::copy_of(given, nullptr) : given;
     const std::size_t axes = x.rank() - 2;
     const image_steps from(x), to(out);
     const detail::window& window = attributes_.window;
     const bool backwards = attributes_.backwards;
-    const std::int64_t groups = attributes_.group, channels = backwards ? w.lens[0] / groups : w.lens[1],
+    const std::int64_t groups = attributes_.group,
+                       channels = padded_     ? padded_images::run
+                                  : backwards ? w.lens[0] / groups
+                                              : w.lens[1],
                        filters = backwards ? w.lens[1] : w.lens[0] / groups, pixels = to.pixels();
     const kernel_extents kernel(w.lens, phases_);
     bool same_pixels = !backwards && kernel.taps() == 1 && from.even();
@@ -243,6 +259,7 @@ class convolution_kernel final : public gpu_kernel {
   convolution_attributes attributes_;
   phases phases_;
   ordered_filters filters_;
+  padded_images padded_;
   bool constant_ = false;
   by_sizes<built> built_;
 };

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "kiln/backend/hip/impl/gemm/few_rows.hpp"
+#include "kiln/backend/hip/impl/gemm/with_epilogue.hpp"
 #include "kiln/backend/hip/impl/rows/row_text.hpp"
 
 namespace kiln::hip {
@@ -21,6 +23,7 @@ bool contiguous(const gemm_problem& p, std::size_t k, std::size_t along, int wid
 int sum_bytes(dtype t) { return t == dtype::f16 || t == dtype::bf16 ? 4 : static_cast<int>(size_of(t)); }
 
 std::size_t shared_bytes_of(const gemm_problem& p, const gemm_tile& t, const architecture& where) {
+  if (t.atom == few_rows) return static_cast<std::size_t>(few_rows_shared_bytes(t));
   if (t.atom == "wgmma") return static_cast<std::size_t>(gpu::wgmma_tile{t.cols}.shared_bytes());
   const gpu::gemm_memory memory{t.rows,
                                 t.cols,
@@ -80,6 +83,19 @@ void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* ep
   t.line("static constexpr bool along_rows = ", along_rows ? "true" : "false", ";");
   t.line("result_place<", out, ", ", p.pixels ? "true" : "false", "> place;");
   for (std::size_t k = 1; k < p.steps.size(); ++k) t.line("epilogue_operand x", k, ";");
+  // what is prefetched, by lines of the cache
+  constexpr std::size_t line_bytes = 128;
+  std::size_t expected = 0;
+  std::string prefetches;
+  for (std::size_t k = 1; k < p.steps.size(); ++k) {
+    if (along_rows || p.steps[k][2] == 0 || p.steps[k][3] != 1) continue;
+    const std::size_t neighbors = line_bytes / size_of(p.types[k]);
+    expected = expected == 0 ? neighbors : std::min(expected, neighbors);
+    prefetches += cat("prefetch(static_cast<const ", stored_name(p.types[k]), "*>(x", k, ".base) + offset_of(x", k,
+                      ".step, p)); ");
+  }
+  t.line("static constexpr int expected = ", expected, ";");
+  t.line("KILN_FN void expect(const position& p) const { ", expected == 0 ? std::string("(void)p; ") : prefetches, "}");
   // what the operands hold at a run of positions
   t.line("template <int V>");
   t.open("struct operands");
@@ -191,12 +207,7 @@ std::optional<fused_contraction> read_contraction(const kernel_request& r) {
   if (!body && r.instruction.op.is<op::deconvolution>()) body.emplace().op = r.instruction.op;
   if (!body || r.instruction.results.size() != 1 || r.inputs[body->operands[0]].type >= dtype::boolean)
     return std::nullopt;
-  fused_contraction out{std::move(*body)};
-  if (!out.body.has_epilogue()) return out;
-  out.epilogue = row_program::make(out.body.epilogue);
-  if (!out.epilogue || out.epilogue->reduces || out.epilogue->values[out.epilogue->parameters[0]].index != 0)
-    return std::nullopt;
-  return out;
+  return with_epilogue(std::move(*body));
 }
 
 namespace {
@@ -279,12 +290,14 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
   }
   std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<gemm_tile> out;
+  if (has_few_rows(p, where) && reads_right_in_runs(p)) out = few_rows_tiles(p.rows, p.cols, where);
   for (const auto& [time, tile] : timed) out.push_back(tile);
   return out;
 }
 
 gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const gemm_tile& tile,
                     const architecture& where) {
+  if (tile.atom == few_rows) return plan_few_rows(p, epilogue, tile, where);
   const bool along_rows = p.steps[0][3] != 1 && p.steps[0][2] == 1;
   const int width = epilogue_width(p, along_rows);
   const int threads = tile.warps_m * tile.warps_n * where.lanes;

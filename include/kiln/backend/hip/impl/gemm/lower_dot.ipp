@@ -3,31 +3,54 @@
 #include "kiln/backend/hip/impl/gemm/blas.hpp"
 #include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
 #include "kiln/backend/hip/impl/gemm/separate_epilogue.hpp"
+#include "kiln/backend/hip/impl/gemm/stored_form.hpp"
+#include "kiln/backend/hip/impl/gemm/with_epilogue.hpp"
 #include "kiln/backend/hip/lower.hpp"
 
 namespace kiln::hip {
 namespace {
 
+// Weights that stay as they are stored in blocks: products of few rows unpack them in registers, others read what a
+// kernel before them wrote out.
+struct kept_weights {
+  stored_form form;
+  small_vector<std::size_t> inputs;  // data, scales and perhaps zero points
+  std::int64_t depth = 0, columns = 0;
+};
+
 class dot_kernel final : public gpu_kernel {
  public:
-  dot_kernel(fused_contraction from, const kernel_request& r, const context_pointer& where)
-      : gpu_kernel(where, from.epilogue ? "dot+epilogue" : "dot"),
+  dot_kernel(fused_contraction from, std::optional<kept_weights> kept, const kernel_request& r,
+             const context_pointer& where)
+      : gpu_kernel(where, std::string(kept ? "dot of blocks" : "dot") + (from.epilogue ? "+epilogue" : "")),
         body_(std::move(from.body)),
         epilogue_(std::move(from.epilogue)),
+        kept_(std::move(kept)),
+        type_(r.inputs[body_.operands[0]].type),
         constant_(r.constants[body_.operands[1]] != nullptr) {}
-  stride_support input_strides(std::size_t) const override { return stride_support::any; }
+  stride_support input_strides(std::size_t i) const override {
+    const bool of_weights = kept_ && std::find(kept_->inputs.begin(), kept_->inputs.end(), i) != kept_->inputs.end();
+    return of_weights ? stride_support::dense : stride_support::any;
+  }
   stride_support output_strides(std::size_t) const override { return stride_support::any; }
   void prepare(std::span<const tensor> in, std::span<const tensor> out) const override { built_for(in, out); }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
     const auto made = built_for(in, out);
-    return made->blas ? made->blas->scratch_bytes() : made->plan.scratch_bytes;
+    return made->wide_bytes + (made->blas ? made->blas->scratch_bytes() : made->plan.scratch_bytes);
   }
 
   void run(const launch& l) const override {
     if (l.out[0].elements() == 0) return;
     auto made = built_for(l.in, l.out);
-    if (made->blas && !made->blas->run(*l.queue, l.scratch, l.in[body_.operands[0]].data, l.in[body_.operands[1]].data,
-                                       l.out[0].data))
+    if (made->unpacks) return run_few_rows(*made, l);
+    const std::span<std::byte> scratch = l.scratch.subspan(made->wide_bytes);
+    const std::byte* right = l.in[body_.operands[1]].data;
+    if (made->widen) {
+      right = l.scratch.data();
+      made->widen->launch(*l.queue, made->widening_grid, {widening::threads}, 0, weights(l), right,
+                          static_cast<int>(kept_->columns), static_cast<int>(kept_->depth));
+    }
+    if (made->blas && !made->blas->run(*l.queue, scratch, l.in[body_.operands[0]].data, right, l.out[0].data))
       made = built_for(l.in, l.out, false);
     if (made->blas) {
       std::vector<const void*> extra;
@@ -35,10 +58,11 @@ class dot_kernel final : public gpu_kernel {
       if (made->epilogue) made->epilogue.run(*l.queue, l.out[0].data, extra);
       return;
     }
-    if (made->plan.scratch_bytes > l.scratch.size())
+    if (made->plan.scratch_bytes > scratch.size())
       raise(errc::internal, "scratch memory of a product: expected " + std::to_string(made->plan.scratch_bytes) +
-                                " bytes, found " + std::to_string(l.scratch.size()));
-    const std::vector<const tensor*> all = operands(l.in, l.out[0]);
+                                " bytes, found " + std::to_string(scratch.size()));
+    const tensor wide = written_out(l.out[0], right);
+    const std::vector<const tensor*> all = operands(l.in, l.out[0], wide);
     const std::size_t outer = made->outer.extent.size();
     std::vector<std::int64_t> at(outer, 0);
     for (;;) {
@@ -49,7 +73,7 @@ class dot_kernel final : public gpu_kernel {
         address.push_back(all[k]->data + offset * static_cast<std::int64_t>(size_of(all[k]->type)));
       }
       const bool last = outer != 0 && at[outer - 1] + 1 == made->outer.extent[outer - 1];
-      run_gemm(made->plan, *made->run, *l.queue, l.scratch, address[0], address[1], const_cast<void*>(address.back()),
+      run_gemm(made->plan, *made->run, *l.queue, scratch, address[0], address[1], const_cast<void*>(address.back()),
                std::span(address).subspan(2, all.size() - 3), last ? made->last_entries : 0);
       std::size_t d = outer;
       while (d > 0 && ++at[d - 1] == made->outer.extent[d - 1]) at[--d] = 0;
@@ -65,14 +89,50 @@ class dot_kernel final : public gpu_kernel {
     std::shared_ptr<const function> run;
     std::shared_ptr<const blas_gemm> blas;  // instead of these, with the epilogue after it
     separate_epilogue epilogue;
+    bool unpacks = false;  // weights that are kept as they are stored; else they are written out first
+    std::size_t wide_bytes = 0;
+    std::shared_ptr<const function> widen;
+    extent3 widening_grid;
   };
 
-  // a, b, the epilogue's operands, the result
-  std::vector<const tensor*> operands(std::span<const tensor> in, const tensor& out) const {
-    std::vector<const tensor*> all = {&in[body_.operands[0]], &in[body_.operands[1]]};
+  // a, b or kept weights written out, the epilogue's operands, the result
+  std::vector<const tensor*> operands(std::span<const tensor> in, const tensor& out, const tensor& wide) const {
+    std::vector<const tensor*> all = {&in[body_.operands[0]], kept_ ? &wide : &in[body_.operands[1]]};
     for (std::size_t i : body_.epilogue_inputs) all.push_back(&in[i]);
     all.push_back(&out);
     return all;
+  }
+
+  // Kept weights at `data` as the right factor of a result: one matrix, each column's depth contiguous.
+  tensor written_out(const tensor& out, const std::byte* data) const {
+    tensor t;
+    if (!kept_) return t;
+    t.data = const_cast<std::byte*>(data);
+    t.type = type_;
+    t.lens = out.lens;
+    t.strides = ints(out.rank(), 0);
+    const std::size_t last = out.rank() - 1;
+    t.lens[last - 1] = kept_->depth, t.strides[last - 1] = 1, t.strides[last] = kept_->depth;
+    return t;
+  }
+  gpu::stored_argument weights(const launch& l) const {
+    gpu::stored_argument to = kept_->form.value;
+    to.data = l.in[kept_->inputs[0]].data;
+    to.scales = l.in[kept_->inputs[1]].data;
+    if (kept_->inputs.size() > 2) to.zeros = l.in[kept_->inputs[2]].data;
+    return to;
+  }
+  void run_few_rows(const built& made, const launch& l) const {
+    matrix_argument a = std::get<matrix_argument>(made.plan.a.value);
+    a.base = l.in[body_.operands[0]].data;
+    std::vector<std::byte> result = made.plan.result;
+    std::vector<const void*> extra;
+    for (std::size_t i : body_.epilogue_inputs) extra.push_back(l.in[i].data);
+    put_addresses(result, l.out[0].data, extra);
+    gpu::stored_argument b = weights(l);
+    gemm_sizes sizes = made.plan.sizes;
+    void* values[] = {&a, &b, result.data(), &sizes, nullptr};
+    made.run->give(*l.queue, made.plan.grid, made.plan.block, made.plan.shared_bytes, values);
   }
 
   // `library`: the platform's may compute it.
@@ -81,13 +141,31 @@ class dot_kernel final : public gpu_kernel {
     return (library ? built_ : built_here_).get(key_of(in, out), [&] {
       built made;
       if (out[0].elements() != 0) {
-        const gemm_problem p = problem(operands(in, out[0]), made.outer, made.last_entries);
+        const tensor wide = written_out(out[0], nullptr);
+        gemm_problem p = problem(operands(in, out[0], wide), made.outer, made.last_entries);
+        const row_program* const after = epilogue_ ? &*epilogue_ : nullptr;
+        made.unpacks = kept_ && made.outer.extent.empty() && has_few_rows(p, where().arch());
+        if (made.unpacks) {
+          made.plan = plan_few_rows(p, after, stored_tile(p, where().arch()), where().arch(), kept_->form.text);
+          made.run = where().build(made.plan.what);
+          made.plan.what.text.clear();
+          return made;
+        }
+        if (kept_) {
+          p.constant_b = false;  // a kernel writes it
+          const widening how = plan_widening(kept_->form, p.type, kept_->columns, kept_->depth);
+          made.widen = where().build(how.what);
+          made.widening_grid = how.grid;
+          constexpr std::size_t aligned = 256;
+          made.wide_bytes = (static_cast<std::size_t>(kept_->columns * kept_->depth) * size_of(p.type) + aligned - 1) /
+                            aligned * aligned;
+        }
         if (library && made.outer.extent.empty()) made.blas = blas_gemm::find_for_large(p, where());
         if (made.blas) {
           if (epilogue_) made.epilogue = separate_epilogue(*epilogue_, body_, in, out, where());
           return made;
         }
-        made.plan = plan_gemm(p, epilogue_ ? &*epilogue_ : nullptr, where());
+        made.plan = plan_gemm(p, after, where());
         made.run = where().build(made.plan.what);
         made.plan.what.text.clear();
       }
@@ -168,16 +246,37 @@ class dot_kernel final : public gpu_kernel {
 
   lower::contraction_body<module_graph> body_;
   std::optional<row_program> epilogue_;
+  std::optional<kept_weights> kept_;
+  dtype type_;
   bool constant_ = false;
   by_sizes<built> built_, built_here_;
 };
+
+// A product whose weights kernels read as they are stored.
+std::unique_ptr<kernel> lower_stored(const kernel_request& r, const context_pointer& where) {
+  for (const dtype t : {dtype::f16, dtype::bf16}) {
+    auto found = lower::find_stored_product(r.whole, r.instruction, t);
+    if (!found) continue;
+    for (const std::size_t k : found->inputs())
+      if (!r.constants[k]) return nullptr;
+    const module_graph& m = r.whole.module(r.instruction.op.get_if<op::fused>()->body);
+    auto form = find_stored_form(found->weights, m);
+    if (!form) return nullptr;
+    kept_weights kept{std::move(*form), {}, found->weights.depth, found->weights.columns};
+    for (const std::size_t k : found->inputs()) kept.inputs.push_back(k);
+    auto from = with_epilogue(std::move(found->body));
+    return from ? std::make_unique<dot_kernel>(std::move(*from), std::move(kept), r, where) : nullptr;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
 std::unique_ptr<kernel> lower_dot(const kernel_request& r, const context_pointer& where) {
   auto from = read_contraction(r);
-  if (!from || !from->body.op.is<op::dot>()) return nullptr;
-  return std::make_unique<dot_kernel>(std::move(*from), r, where);
+  if (!from) return lower_stored(r, where);
+  if (!from->body.op.is<op::dot>()) return nullptr;
+  return std::make_unique<dot_kernel>(std::move(*from), std::nullopt, r, where);
 }
 
 }  // namespace kiln::hip

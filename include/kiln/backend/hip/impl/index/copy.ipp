@@ -16,13 +16,30 @@ struct copy_plan {
   bool turned = false;
   int edge = 32, run = 1;  // of a square; neighbors moved at a time
   bool plain = false;      // one piece of memory
+  bool dense = false;      // the result is; a thread works runs of it
   std::int64_t blocks() const {
-    if (!turned) return std::min<std::int64_t>((sizes.total + threads - 1) / threads, 1 << 20);
+    if (!turned) {
+      // where there are many elements a thread has four of them
+      const std::int64_t each = dense ? run : width < 16 && sizes.total >= std::int64_t{1} << 18 ? 4 : 1;
+      return std::min<std::int64_t>((sizes.total + threads * each - 1) / (threads * each), 1 << 20);
+    }
     std::int64_t n = 1;
     for (int d = 0; d < rank; ++d) n *= d < rank - 2 ? sizes.lens[d] : (sizes.lens[d] + edge - 1) / edge;
     return n;
   }
 };
+
+// Results without gaps of enough elements are written 16 bytes at a time. Where elements are words of that size,
+// threads work one each.
+void choose_runs(copy_plan& p, const tensor& to) {
+  std::int64_t step = 1;
+  for (int d = p.rank; d-- > 0; step *= p.sizes.lens[d])
+    if (p.sizes.to[d] != step) return;
+  constexpr std::int64_t enough = std::int64_t{1} << 15;
+  const int run = 16 / static_cast<int>(p.width);
+  p.dense = run > 1 && p.sizes.total >= enough && reinterpret_cast<std::uintptr_t>(to.data) % 16 == 0;
+  if (p.dense) p.run = run;
+}
 
 copy_plan plan_copy(const tensor& from, const tensor& to) {
   // dims in the order of the result's steps; those of extent 1 go, and adjacent dims of even steps in both are joined
@@ -55,12 +72,16 @@ copy_plan plan_copy(const tensor& from, const tensor& to) {
     p.sizes.total /= each, p.sizes.lens[last] /= each;
     for (int d = 0; d < last; ++d) p.sizes.from[d] /= each, p.sizes.to[d] /= each;
     p.width = word;
+    choose_runs(p, to);
     return p;
   }
   int contiguous = -1;
   for (int d = 0; d < last; ++d)
     if (p.sizes.from[d] == 1) contiguous = d;
-  if (contiguous < 0 || p.sizes.to[last] != 1 || p.sizes.lens[contiguous] < 8 || p.sizes.lens[last] < 8) return p;
+  if (contiguous < 0 || p.sizes.to[last] != 1 || p.sizes.lens[contiguous] < 8 || p.sizes.lens[last] < 8) {
+    choose_runs(p, to);
+    return p;
+  }
   for (gpu::i64* list : {p.sizes.lens, p.sizes.from, p.sizes.to})
     std::rotate(list + contiguous, list + contiguous + 1, list + last);
   p.turned = true;
@@ -109,8 +130,8 @@ class copy_kernel final : public gpu_kernel {
       t.line("__shared__ ", type, " tile[", edge, "][", edge, " + 1];");
       t.line("copy_turned<", rank, ", ", edge, ", ", p.run, ">(to, from, s, tile, blockIdx.x);");
     } else {
-      t.line("copy_any<", rank, ", ", narrow ? "int" : "i64",
-             ">(to, from, s, blockIdx.x * 256ll + threadIdx.x, gridDim.x * 256ll);");
+      t.line(p.dense ? "copy_runs<" + rank + ", " + std::to_string(p.run) : "copy_any<" + rank, ", ",
+             narrow ? "int" : "i64", ">(to, from, s, blockIdx.x * 256ll + threadIdx.x, gridDim.x * 256ll);");
     }
     t.close();
     return *built_.get(t.str(), [&] { return where().build({"copy", t.str()}); });

@@ -31,7 +31,17 @@ struct index_call {
   int cluster = 0;             ///< where not 0, `work` clusters of so many blocks of `lanes` threads run the call
   int shared_bytes = 0;        ///< of each such block, at `shared`
   bool short_results = false;  ///< as in `source`
+  int each = 0;  ///< of much work: elements that a thread has under way, all sizes being in the text; 0: never
 };
+
+/// What a kernel's text is made for beside its call.
+struct call_form {
+  bool narrow = false;  ///< int holds every place in the operands
+  int each = 0;         ///< not 0: numbers and work stand in the text, and a thread works so many elements
+  bool written() const { return each != 0; }
+};
+/// The text of a call's kernel.
+std::string call_text(const index_call& c, const call_form& how);
 
 /// A tensor around one axis: [outer, extent, inner].
 struct axis_extents {
@@ -50,9 +60,7 @@ struct axis_extents {
 class index_kernel : public gpu_kernel {
  public:
   using gpu_kernel::gpu_kernel;
-  void prepare(std::span<const tensor> in, std::span<const tensor> out) const override {
-    for (const index_call& c : calls(in, out, nullptr)) function_of(c);
-  }
+  void prepare(std::span<const tensor> in, std::span<const tensor> out) const override;
   bool reports_faults() const override { return checks_; }
   std::string fault_text() const override { return name_ + ": an index lies within the extent"; }
   void run(const launch& l) const override;
@@ -61,9 +69,17 @@ class index_kernel : public gpu_kernel {
   virtual std::vector<index_call> calls(std::span<const tensor> in, std::span<const tensor> out,
                                         const bindings* symbols) const = 0;
   bool checks_ = false;
+  bool fixed_ = false;  ///< extents are the same in every run
+  /// Whether sizes stand in the text of a call's kernel: of much work, whose divisions are then multiplications. Small
+  /// ones of one kind share a kernel.
+  bool is_written(const index_call& c) const {
+    constexpr std::int64_t much = std::int64_t{1} << 18;
+    return fixed_ && c.each > 0 && c.lanes == 0 && c.work >= much;
+  }
 
  private:
-  std::shared_ptr<const function> function_of(const index_call& c) const;
+  call_form form_of(const index_call& c, std::span<const tensor> in, std::span<const tensor> out) const;
+  std::shared_ptr<const function> function_of(const index_call& c, const call_form& how) const;
   by_sizes<std::shared_ptr<const function>> built_;
 };
 
@@ -80,12 +96,13 @@ struct index_family {
   bool checks = false;    ///< indices are checked
   bool computes = false;  ///< values are computed with, not only moved
   room_of room = nullptr;
+  int each = 0;  ///< of its calls
 };
 template <class Op> bool is_op(const operation& op) { return op.is<Op>(); }
 
-/// The kernel of an op of a family; with `clears` its room is zero when it begins.
-std::unique_ptr<kernel> make_index_kernel(const context_pointer& where, const operation& op, const index_family& family,
-                                          bool clears = false);
+/// The kernel of an op of a family for a request; with `clears` its room is zero when it begins.
+std::unique_ptr<kernel> make_index_kernel(const context_pointer& where, const kernel_request& r,
+                                          const index_family& family, bool clears = false);
 
 /// A type of 1, 2, 4, 8 or 16 bytes in kernels that move words.
 std::string_view word_name(std::size_t bytes);

@@ -9,11 +9,15 @@ constexpr int threads = 256;
 
 class op_kernel final : public index_kernel {
  public:
-  op_kernel(const context_pointer& where, const operation& op, const index_family& family, bool clears)
-      : index_kernel(where, std::string(op.name())), op_(op), family_(family), clears_(clears) {
+  op_kernel(const context_pointer& where, const kernel_request& r, const index_family& family, bool clears)
+      : index_kernel(where, std::string(r.instruction.op.name())),
+        op_(r.instruction.op),
+        family_(family),
+        clears_(clears) {
     checks_ = family.checks;
+    fixed_ = is_fixed(r);
     small_vector<dimension> symbols;
-    op.symbols(symbols);
+    op_.symbols(symbols);
     symbolic_ = !symbols.empty();
   }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
@@ -27,10 +31,11 @@ class op_kernel final : public index_kernel {
  protected:
   std::vector<index_call> calls(std::span<const tensor> in, std::span<const tensor> out,
                                 const bindings* symbols) const override {
-    if (!symbolic_ || !symbols) return family_.make(op_, in, out);
     operation bound = op_;
-    bound.substitute(*symbols);
-    return family_.make(bound, in, out);
+    if (symbolic_ && symbols) bound.substitute(*symbols);
+    std::vector<index_call> all = family_.make(bound, in, out);
+    for (index_call& c : all) c.each = family_.each;
+    return all;
   }
 
  private:
@@ -41,9 +46,9 @@ class op_kernel final : public index_kernel {
 
 }  // namespace
 
-std::unique_ptr<kernel> make_index_kernel(const context_pointer& where, const operation& op, const index_family& family,
-                                          bool clears) {
-  return std::make_unique<op_kernel>(where, op, family, clears);
+std::unique_ptr<kernel> make_index_kernel(const context_pointer& where, const kernel_request& r,
+                                          const index_family& family, bool clears) {
+  return std::make_unique<op_kernel>(where, r, family, clears);
 }
 
 std::string_view word_name(std::size_t bytes) {
@@ -69,28 +74,92 @@ mover::mover(dtype t, std::int64_t contiguous, std::span<const tensor> operands)
   elements = static_cast<std::int64_t>(word / bytes);
 }
 
-std::shared_ptr<const function> index_kernel::function_of(const index_call& c) const {
+void index_kernel::prepare(std::span<const tensor> in, std::span<const tensor> out) const {
+  for (const index_call& c : calls(in, out, nullptr)) function_of(c, form_of(c, in, out));
+}
+
+call_form index_kernel::form_of(const index_call& c, std::span<const tensor> in, std::span<const tensor> out) const {
+  constexpr std::int64_t most_of_int = std::int64_t{1} << 30;
+  std::int64_t reach = c.work;
+  for (std::span<const tensor> some : {in, out})
+    for (const tensor& t : some) {
+      std::int64_t places = 1;
+      for (std::size_t d = 0; d < t.rank(); ++d)
+        places += std::max<std::int64_t>(t.lens[d] - 1, 0) * std::abs(t.strides[d]);
+      reach = std::max({reach, places, t.elements()});
+    }
+  // where there are few elements, more threads are better than more for each
+  constexpr std::int64_t few = std::int64_t{1} << 19;
+  const int each = !is_written(c) ? 0 : c.work < few ? 1 : c.work < 2 * few ? std::min(c.each, 2) : c.each;
+  return {c.lanes == 0 && reach < most_of_int, each};
+}
+
+namespace {
+// The numbers as a constant of the kernel: words of eight bytes.
+void write_numbers(kernel_text& t, const call_numbers& n) {
+  std::string words;
+  for (std::size_t at = 0; at < n.value.size(); at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, n.value.data() + at, 8);
+    words += (at == 0 ? "" : ", ") + std::to_string(word) + "ull";
+  }
+  t.line("struct words { u64 at[", n.value.size() / 8, "]; };");
+  t.line("constexpr ", n.type, " n = __builtin_bit_cast(", n.type, ", words{{", words, "}});");
+}
+}  // namespace
+
+std::string call_text(const index_call& c, const call_form& how) {
   kernel_text t;
   t.line("#include \"kiln/backend/hip/kernels/", c.header, "\"");
   t.line(kernel_text::prelude());
   std::string list;
-  for (std::size_t k = 0; k < c.types.size(); ++k) list += c.types[k] + "* p" + std::to_string(k) + ", ";
-  if (!c.numbers.type.empty()) list += "const " + c.numbers.type + " n, ";
+  // each thread writes what no other reads
+  for (std::size_t k = 0; k < c.types.size(); ++k) list += c.types[k] + "* __restrict__ p" + std::to_string(k) + ", ";
+  if (!c.numbers.type.empty() && !how.written()) list += "const " + c.numbers.type + " n, ";
   const std::string together = c.cluster == 0 ? "" : "__cluster_dims__(" + std::to_string(c.cluster) + ", 1, 1) ";
-  t.open_kernel(c.cluster == 0 ? threads : c.lanes, together, c.entry, "(", list, "i64 work, int* faults)");
+  t.open_kernel(c.cluster == 0 ? threads : c.lanes, together, c.entry, "(", list, "i64 work, int* __restrict__ ",
+                c.lanes == 0 ? "faulted)" : "faults)");
+  // a thread notes a fault in a register, since a branch to memory would part the reads of its elements
+  if (c.lanes == 0) t.line("int fault = 0, *const faults = &fault;");
   if (c.cluster != 0) {
     t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
     t.line(c.call, ";");
+  } else if (how.written()) {
+    if (!c.numbers.type.empty()) write_numbers(t, c.numbers);
+    t.line("using index = ", how.narrow ? "int" : "i64", ";");
+    t.line("constexpr index all = ", c.work, ";");
+    t.line("const index first = index(blockIdx.x) * ", threads * how.each, " + index(threadIdx.x);");
+    // reads of all elements come first where all of them exist
+    t.open("if (first + ", threads * (how.each - 1), " < all)");
+    t.line("KILN_UNROLL");
+    t.open("for (int u = 0; u < ", how.each, "; ++u)");
+    t.line("const index at = first + u * ", threads, ";");
+    t.line(c.call, ";");
+    t.close();
+    t.close();
+    t.open("else");
+    t.line("KILN_NO_UNROLL");
+    t.line("for (index at = first; at < all; at += ", threads, ") ", c.call, ";");
+    t.close();
   } else if (c.lanes == 0) {
-    t.line("for (i64 at = blockIdx.x * ", threads, "ll + threadIdx.x; at < work; at += gridDim.x * ", threads, "ll) ",
-           c.call, ";");
+    t.line("for (i64 next = blockIdx.x * ", threads, "ll + threadIdx.x; next < work; next += gridDim.x * ", threads,
+           "ll) {");
+    t.line("const ", how.narrow ? "int" : "i64", " at = next;");
+    t.line(c.call, ";");
+    t.close();
   } else {
     t.line("const i64 row = blockIdx.x * ", threads / c.lanes, "ll + threadIdx.x / ", c.lanes, ";");
     t.line("const int lane = int(threadIdx.x) % ", c.lanes, ";");
     t.line("if (row < work) ", c.call, ";");
   }
+  if (c.lanes == 0) t.line("if (fault != 0) *faulted = 1;");
   t.close();
-  return *built_.get(t.str(), [&] { return where().build({c.entry, t.str(), false, c.short_results}); });
+  return t.str();
+}
+
+std::shared_ptr<const function> index_kernel::function_of(const index_call& c, const call_form& how) const {
+  const std::string text = call_text(c, how);
+  return *built_.get(text, [&] { return where().build({c.entry, text, false, c.short_results}); });
 }
 
 void index_kernel::run(const launch& l) const {
@@ -102,19 +171,22 @@ void index_kernel::run(const launch& l) const {
     if (c.work == 0) continue;
     std::vector<void*> values;
     for (std::size_t k = 0; k < c.types.size(); ++k) values.push_back(&pointers[k]);
+    const call_form how = form_of(c, l.in, l.out);
     std::vector<std::byte> numbers = c.numbers.value;
-    if (!numbers.empty()) values.push_back(numbers.data());
+    if (!numbers.empty() && !how.written()) values.push_back(numbers.data());
     std::int64_t work = c.work;
     std::int32_t* faults = l.faults;
     values.push_back(&work), values.push_back(&faults);
     if (c.cluster != 0) {
-      function_of(c)->give(*l.queue, {static_cast<unsigned>(work * c.cluster)}, {static_cast<unsigned>(c.lanes)},
-                           static_cast<std::size_t>(c.shared_bytes), values.data());
+      function_of(c, how)->give(*l.queue, {static_cast<unsigned>(work * c.cluster)}, {static_cast<unsigned>(c.lanes)},
+                                static_cast<std::size_t>(c.shared_bytes), values.data());
       continue;
     }
-    const std::int64_t blocks = c.lanes == 0 ? std::min<std::int64_t>((work + threads - 1) / threads, 1 << 20)
-                                             : (work * c.lanes + threads - 1) / threads;
-    function_of(c)->give(*l.queue, {static_cast<unsigned>(blocks)}, {threads}, 0, values.data());
+    const std::int64_t part = how.written() ? threads * how.each : threads;
+    const std::int64_t blocks = how.written()  ? (work + part - 1) / part
+                                : c.lanes == 0 ? std::min<std::int64_t>((work + part - 1) / part, 1 << 20)
+                                               : (work * c.lanes + threads - 1) / threads;
+    function_of(c, how)->give(*l.queue, {static_cast<unsigned>(blocks)}, {threads}, 0, values.data());
   }
 }
 

@@ -29,16 +29,18 @@ std::vector<index_call> gather_calls(const operation& op, std::span<const tensor
 }
 
 gpu::element_sizes element_numbers(const ints& data, const ints& indices, std::int64_t axis) {
+  checked_rank(data.size());
   const auto a = static_cast<std::size_t>(normal_axis(axis, data.size()));
   const ints steps = row_major(data);
-  gpu::element_sizes n{static_cast<std::int64_t>(checked_rank(data.size())), data[a], steps[a], {}};
+  gpu::element_sizes n{data[a], steps[a], {}};
   for (std::size_t d = 0; d < data.size(); ++d) n.dims[d] = {indices[d], d == a ? 0 : steps[d]};
   return n;
 }
 
 gpu::tuple_sizes tuple_numbers(std::int64_t slice, std::int64_t rows, const ints& data, std::size_t batch,
                                std::size_t length) {
-  gpu::tuple_sizes n{slice, rows, static_cast<std::int64_t>(checked_rank(length)), {}};
+  checked_rank(length);
+  gpu::tuple_sizes n{slice, rows, {}};
   for (std::size_t d = 0; d < length; ++d) n.extents[d] = data[batch + d];
   return n;
 }
@@ -49,7 +51,7 @@ std::vector<index_call> gather_elements_calls(const operation& op, std::span<con
   return {{"gather_elements",
            "index/index.hpp",
            {m.type, name_of(in[1].type), m.type},
-           "gather_elements(p2, p0, p1, n, at, faults)",
+           "gather_elements<" + std::to_string(in[0].rank()) + ">(p2, p0, p1, n, at, faults)",
            element_numbers(in[0].lens, in[1].lens, op.get_if<op::gather_elements>()->axis),
            out[0].elements()}};
 }
@@ -66,30 +68,42 @@ std::vector<index_call> gather_nd_calls(const operation& op, std::span<const ten
   return {{"gather_nd",
            "index/index.hpp",
            {m.type, name_of(in[1].type), m.type},
-           "gather_nd(p2, p0, p1, n, at, faults)",
+           "gather_nd<" + std::to_string(tuple) + ">(p2, p0, p1, n, at, faults)",
            tuple_numbers(slice / m.elements, rows, data, batch, tuple),
            out[0].elements() / m.elements}};
 }
 
+// A copy by runs of 16 bytes, however many there are: from operand 0 to operand `to`.
+index_call whole_copy(std::span<const tensor> in, const tensor& out, std::size_t to, std::vector<std::string> types) {
+  const auto bytes = out.elements() * static_cast<std::int64_t>(size_of(out.type));
+  const auto aligned = [](const tensor& t) { return reinterpret_cast<std::uintptr_t>(t.data) % 16 == 0; };
+  const std::string p = "p" + std::to_string(to);
+  if (!aligned(in[0]) || !aligned(out)) {
+    types[0] = types[to] = mover(out.type, 1, {}).type;
+    return {"copy_data", "index/index.hpp", std::move(types), p + "[at] = p0[at]", {}, out.elements()};
+  }
+  types[0] = types[to] = "unsigned char";
+  return {"copy_data",
+          "index/index.hpp",
+          std::move(types),
+          "copy_run(" + p + ", p0, n.bits, at)",
+          gpu::fill_value{bytes},
+          (bytes + 15) / 16};
+}
+
 // A copy of the data, then the updates; with mode 0 in two rounds.
 std::vector<index_call> scatter_calls(std::span<const tensor> in, std::span<const tensor> out, op::scatter_mode mode,
-                                      const std::string& function, const call_numbers& n) {
-  const tensor moved[] = {in[0], out[0]};
-  const mover m(in[0].type, in[0].elements(), moved);
-  std::vector<index_call> calls;
-  calls.push_back({"copy_data",
-                   "index/index.hpp",
-                   {m.type, name_of(in[1].type), m.type, m.type},
-                   "p3[at] = p0[at]",
-                   {},
-                   out[0].elements() / m.elements});
+                                      const std::string& function, const std::string& arguments,
+                                      const call_numbers& n) {
+  std::vector<index_call> calls = {
+      whole_copy(in, out[0], 3, {{}, name_of(in[1].type), mover(in[0].type, 1, {}).type, {}})};
   const std::string type = mode == op::scatter_mode::none ? mover(in[0].type, 1, {}).type : name_of(in[0].type);
   for (int round = mode == op::scatter_mode::none ? 1 : 0; round >= 0; --round)
     calls.push_back({function,
                      "index/index.hpp",
                      {type, name_of(in[1].type), type, type, "int"},
-                     function + "<" + std::to_string(static_cast<int>(mode)) + ">(p3, p4, p1, p2, n, at, faults, " +
-                         (round == 1 ? "true)" : "false)"),
+                     function + "<" + std::to_string(static_cast<int>(mode)) + arguments +
+                         ">(p3, p4, p1, p2, n, at, faults, " + (round == 1 ? "true)" : "false)"),
                      n,
                      in[2].elements()});
   return calls;
@@ -98,7 +112,8 @@ std::vector<index_call> scatter_calls(std::span<const tensor> in, std::span<cons
 std::vector<index_call> scatter_elements_calls(const operation& op, std::span<const tensor> in,
                                                std::span<const tensor> out) {
   const auto* s = op.get_if<op::scatter_elements>();
-  return scatter_calls(in, out, s->reduction, "scatter_elements", element_numbers(in[0].lens, in[1].lens, s->axis));
+  return scatter_calls(in, out, s->reduction, "scatter_elements", ", " + std::to_string(in[0].rank()),
+                       element_numbers(in[0].lens, in[1].lens, s->axis));
 }
 
 std::vector<index_call> scatter_nd_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
@@ -106,24 +121,24 @@ std::vector<index_call> scatter_nd_calls(const operation& op, std::span<const te
   const auto tuple = static_cast<std::size_t>(in[1].lens.back());
   std::int64_t slice = 1;
   for (std::size_t d = tuple; d < data.size(); ++d) slice *= data[d];
-  return scatter_calls(in, out, op.get_if<op::scatter_nd>()->reduction, "scatter_nd",
+  return scatter_calls(in, out, op.get_if<op::scatter_nd>()->reduction, "scatter_nd", ", " + std::to_string(tuple),
                        tuple_numbers(slice, 1, data, 0, tuple));
 }
 
 std::vector<index_call> pad_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
   const auto* p = op.get_if<op::pad>();
   const std::size_t rank = in[0].rank();
-  gpu::pad_sizes n{static_cast<std::int64_t>(p->mode), static_cast<std::int64_t>(checked_rank(rank)), {}};
+  gpu::pad_sizes n{static_cast<std::int64_t>(p->mode), {}};
+  checked_rank(rank);
   for (std::size_t d = 0; d < rank; ++d) {
     const std::int64_t begin = known(p->pads[d]), end = known(p->pads[rank + d]), cropped = begin < 0 ? -begin : 0;
     n.dims[d] = {out[0].lens[d], in[0].lens[d], cropped, in[0].lens[d] - cropped + (end < 0 ? end : 0),
                  begin > 0 ? begin : 0};
   }
-  const std::string type = mover(in[0].type, 1, {}).type;
+  const std::string type = mover(in[0].type, 1, {}).type, pad = "pad<" + std::to_string(rank) + ", " + type + ">";
   if (in.size() == 1)
-    return {
-        {"pad", "index/index.hpp", {type, type}, "pad<" + type + ">(p1, p0, nullptr, n, at)", n, out[0].elements()}};
-  return {{"pad", "index/index.hpp", {type, type, type}, "pad<" + type + ">(p2, p0, p1, n, at)", n, out[0].elements()}};
+    return {{"pad", "index/index.hpp", {type, type}, pad + "(p1, p0, nullptr, n, at)", n, out[0].elements()}};
+  return {{"pad", "index/index.hpp", {type, type, type}, pad + "(p2, p0, p1, n, at)", n, out[0].elements()}};
 }
 
 std::vector<index_call> one_hot_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
@@ -169,9 +184,7 @@ std::vector<index_call> fill_calls(const operation& op, std::span<const tensor>,
 }
 
 std::vector<index_call> copy_calls(const operation&, std::span<const tensor> in, std::span<const tensor> out) {
-  const tensor moved[] = {in[0], out[0]};
-  const mover m(in[0].type, in[0].elements(), moved);
-  return {{"copy_data", "index/index.hpp", {m.type, m.type}, "p1[at] = p0[at]", {}, out[0].elements() / m.elements}};
+  return {whole_copy(in, out[0], 1, {{}, {}})};
 }
 
 // The same bytes; a bool is what is not 0.
@@ -180,17 +193,36 @@ std::vector<index_call> bit_cast_calls(const operation& op, std::span<const tens
   return {{"bit_cast", "index/index.hpp", {"unsigned char", "bool"}, "p1[at] = p0[at] != 0", {}, out[0].elements()}};
 }
 
+// How rows along an axis are divided among threads: `axis_part` of the device.
+struct row_division {
+  int across = 1, parts = 1;
+  std::int64_t work = 0;  // blocks, or rows
+  row_division(const axis_extents& s, std::int64_t long_row, int parts_of_short) {
+    constexpr int lanes = 256, side_by_side = 32, enough = 16;
+    work = s.outer * s.inner;
+    if (s.inner == 1) {
+      parts = s.extent >= long_row ? lanes : s.extent >= 32 ? parts_of_short : 1;
+    } else if (s.inner >= enough && s.extent >= enough) {
+      across = side_by_side, parts = lanes / side_by_side;
+      work = s.outer * ((s.inner + across - 1) / across);
+    }
+  }
+  int lanes() const { return across * parts; }
+  std::string text() const { return std::to_string(across) + ", " + std::to_string(parts); }
+};
+
 std::vector<index_call> extreme_calls(const tensor& in, std::int64_t axis, bool greatest, bool last) {
   const axis_extents s(in.lens, axis);
-  const int lanes = s.inner == 1 && s.extent >= 128 ? 256 : 1;
+  constexpr std::int64_t long_row = 4096;
+  const row_division rows(s, long_row, 32);
   return {{"arg_extreme",
            "reduce/axis.hpp",
            {name_of(in.type), "i64"},
            std::string("arg_extreme<") + (greatest ? "true" : "false") + ", " + (last ? "true" : "false") + ", " +
-               std::to_string(lanes) + ">(p1, p0, n.extent, n.inner, row, lane)",
+               rows.text() + ">(p1, p0, n.extent, n.inner, row, lane)",
            s.sizes(),
-           s.outer * s.inner,
-           lanes}};
+           rows.work,
+           rows.lanes()}};
 }
 std::vector<index_call> arg_max_calls(const operation& op, std::span<const tensor> in, std::span<const tensor>) {
   const auto* a = op.get_if<op::arg_max>();
@@ -205,16 +237,17 @@ template <class Op, bool Product>
 std::vector<index_call> running_calls(const operation& op, std::span<const tensor> in, std::span<const tensor>) {
   const auto* a = op.get_if<Op>();
   const axis_extents s(in[0].lens, a->axis);
-  const int lanes = s.inner == 1 && s.extent >= 64 ? 256 : 1;
+  constexpr std::int64_t long_row = 64;
+  const row_division rows(s, long_row, 1);
   const auto word = [](bool b) { return std::string(b ? "true, " : "false, "); };
   return {{"running",
            "reduce/axis.hpp",
            {name_of(in[0].type), name_of(in[0].type)},
-           "running<" + word(Product) + word(a->exclusive) + word(a->reverse) + std::to_string(lanes) +
+           "running<" + word(Product) + word(a->exclusive) + word(a->reverse) + rows.text() +
                ">(p1, p0, n.extent, n.inner, row, lane)",
            s.sizes(),
-           s.extent == 0 ? 0 : s.outer * s.inner,
-           lanes}};
+           s.extent == 0 ? 0 : rows.work,
+           rows.lanes()}};
 }
 
 // How rows' best elements are found: rows of few by counting, others in tiles that a block sorts.
@@ -282,18 +315,18 @@ std::size_t room_for_notes(const operation&, std::span<const tensor>, std::span<
 }
 
 constexpr index_family families[] = {
-    {is_op<op::gather>, gather_calls, true},
-    {is_op<op::gather_elements>, gather_elements_calls, true},
-    {is_op<op::gather_nd>, gather_nd_calls, true},
-    {is_op<op::scatter_elements>, scatter_elements_calls, true},
-    {is_op<op::scatter_nd>, scatter_nd_calls, true},
-    {is_op<op::pad>, pad_calls},
-    {is_op<op::one_hot>, one_hot_calls},
-    {is_op<op::tri>, tri_calls},
-    {is_op<op::iota>, iota_calls, false, true},
-    {is_op<op::fill>, fill_calls},
-    {is_op<op::contiguous>, copy_calls},
-    {is_op<op::bit_cast>, bit_cast_calls},
+    {is_op<op::gather>, gather_calls, true, false, nullptr, 4},
+    {is_op<op::gather_elements>, gather_elements_calls, true, false, nullptr, 4},
+    {is_op<op::gather_nd>, gather_nd_calls, true, false, nullptr, 4},
+    {is_op<op::scatter_elements>, scatter_elements_calls, true, false, nullptr, 1},
+    {is_op<op::scatter_nd>, scatter_nd_calls, true, false, nullptr, 1},
+    {is_op<op::pad>, pad_calls, false, false, nullptr, 4},
+    {is_op<op::one_hot>, one_hot_calls, false, false, nullptr, 4},
+    {is_op<op::tri>, tri_calls, false, false, nullptr, 4},
+    {is_op<op::iota>, iota_calls, false, true, nullptr, 4},
+    {is_op<op::fill>, fill_calls, false, false, nullptr, 4},
+    {is_op<op::contiguous>, copy_calls, false, false, nullptr, 4},
+    {is_op<op::bit_cast>, bit_cast_calls, false, false, nullptr, 4},
     {is_op<op::arg_max>, arg_max_calls, false, true},
     {is_op<op::arg_min>, arg_min_calls, false, true},
     {is_op<op::cumsum>, running_calls<op::cumsum, false>, false, true},
@@ -320,7 +353,7 @@ std::unique_ptr<kernel> lower_index(const kernel_request& r, const context_point
     const dtype type = r.inputs.empty() ? r.instruction.results[0].type : r.inputs[0].type;
     if ((f.computes || (scatters && !notes)) && type > dtype::boolean) return nullptr;
     if (notes) f.room = room_for_notes;
-    return make_index_kernel(where, op, f, notes);
+    return make_index_kernel(where, r, f, notes);
   }
   return nullptr;
 }

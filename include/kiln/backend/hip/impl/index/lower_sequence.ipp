@@ -60,11 +60,27 @@ std::vector<index_call> dft_calls(const operation& op, std::span<const tensor> i
   const std::int64_t n = o.one_sided && !o.inverse ? o.length_of(from.extent).value() : to.extent;
   const auto signal = o.signal_of(from.extent, n, parts == 2);
   const std::string t = name_of(in[0].type);
+  const gpu::fourier_sizes sizes{from.extent, to.extent, from.inner / parts, parts,
+                                 made,        n,         signal.given,       signal.is_half};
+  // a block's memory holds the numbers of a transform and half as many roots
+  const std::int64_t least = 64, most = computed_bytes(in[0].type) == 8 ? 2048 : 4096;
+  if ((n & (n - 1)) == 0 && n >= least && n <= most) {
+    int bits = 0;
+    while (std::int64_t{1} << bits < n) ++bits;
+    return {{"fourier_block",
+             "sequence/fourier.hpp",
+             {t, t},
+             std::string("fourier_block<") + (o.inverse ? "true, " : "false, ") + std::to_string(bits) +
+                 ", 256>(p1, p0, n, row, lane)",
+             sizes,
+             to.extent == 0 ? 0 : out[0].elements() / (made * to.extent),
+             256}};
+  }
   return {{"fourier",
            "sequence/fourier.hpp",
            {t, t},
            std::string("fourier<") + (o.inverse ? "true" : "false") + ">(p1, p0, n, at)",
-           gpu::fourier_sizes{from.extent, to.extent, from.inner / parts, parts, made, n, signal.given, signal.is_half},
+           sizes,
            out[0].elements() / made}};
 }
 
@@ -106,7 +122,7 @@ constexpr index_family families[] = {
 std::unique_ptr<kernel> lower_sequence(const kernel_request& r, const context_pointer& where) {
   if (r.instruction.op.is<op::recurrent>()) return lower_recurrent(r, where);
   for (const index_family& f : families)
-    if (f.is(r.instruction.op)) return make_index_kernel(where, r.instruction.op, f);
+    if (f.is(r.instruction.op)) return make_index_kernel(where, r, f);
   return nullptr;
 }
 

@@ -5,7 +5,10 @@ namespace {
 
 class pooling_kernel final : public index_kernel {
  public:
-  pooling_kernel(const context_pointer& where, const op::pooling& op) : index_kernel(where, "pooling"), op_(op) {}
+  pooling_kernel(const context_pointer& where, const op::pooling& op, bool fixed)
+      : index_kernel(where, "pooling"), op_(op) {
+    fixed_ = fixed;
+  }
   stride_support input_strides(std::size_t) const override { return stride_support::nchw_or_nhwc; }
   stride_support output_strides(std::size_t) const override { return stride_support::nchw_or_nhwc; }
 
@@ -30,16 +33,34 @@ class pooling_kernel final : public index_kernel {
     const int run = last ? vector_of(t, n, {x.data, y.data}) : 1;
     n.channels /= run, n.channel.in *= run, n.channel.out *= run;
     const std::string type = name_of(t);
-    return {{"pool",
-             "reduce/window.hpp",
-             {type, type},
-             "pool<" + std::to_string(static_cast<int>(op_.mode)) + (last ? ", true, " : ", false, ") +
-                 std::to_string(run) + ">(p1, p0, n, at)",
-             n,
-             y.elements() / run}};
+    index_call call{"pool", "reduce/window.hpp", {type, type}, {}, n, y.elements() / run};
+    call.each = 1;
+    const std::string mode = std::to_string(static_cast<int>(op_.mode)), taps = taps_text(n, is_written(call));
+    const gpu::pool_sizes::dim& cols = n.dims[2];
+    if (is_written(call) && !last && cols.window > 1 && cols.window <= most_taps && cols.stride == 1 &&
+        cols.dilation == 1 && cols.in_step == 1 && cols.out_step == 1) {
+      constexpr int together = 4;
+      call.call = "pool_line<" + mode + ", " + taps + ", " + std::to_string(together) + ">(p1, p0, n, at)";
+      call.work = y.elements() / cols.out * ((cols.out + together - 1) / together);
+      return {call};
+    }
+    call.call =
+        "pool<" + mode + (last ? ", true, " : ", false, ") + std::to_string(run) + ", " + taps + ">(p1, p0, n, at)";
+    return {call};
   }
 
  private:
+  static constexpr std::int64_t most_taps = 32;  // that are written out
+  // Loops over windows of so many taps, or of so many columns, are written out where kernels of much work have sizes of
+  // their own.
+  static std::string taps_text(const gpu::pool_sizes& n, bool known) {
+    std::int64_t taps = 1;
+    for (const auto& d : n.dims) taps *= d.window;
+    const bool all = known && taps <= most_taps, line = known && n.dims[2].window <= most_taps;
+    const auto of = [](bool there, std::int64_t window) { return std::to_string(there ? window : 0); };
+    return "window_taps<" + of(all, n.dims[0].window) + ", " + of(all, n.dims[1].window) + ", " +
+           of(line, n.dims[2].window) + ">";
+  }
   // Neighboring channels that one access of at most 16 bytes moves.
   static int vector_of(dtype t, const gpu::pool_sizes& n, std::initializer_list<const std::byte*> addresses) {
     const auto bytes = static_cast<std::int64_t>(size_of(t));
@@ -58,7 +79,9 @@ class pooling_kernel final : public index_kernel {
 
 class lrn_kernel final : public index_kernel {
  public:
-  lrn_kernel(const context_pointer& where, const op::lrn& op) : index_kernel(where, "lrn"), op_(op) {}
+  lrn_kernel(const context_pointer& where, const op::lrn& op, bool fixed) : index_kernel(where, "lrn"), op_(op) {
+    fixed_ = fixed;
+  }
 
  protected:
   std::vector<index_call> calls(std::span<const tensor> in, std::span<const tensor> out,
@@ -66,13 +89,15 @@ class lrn_kernel final : public index_kernel {
     const axis_extents s(in[0].lens, 1);
     const std::int64_t before = (op_.size - 1) / 2;
     const std::string type = name_of(in[0].type);
-    return {{"lrn",
-             "reduce/window.hpp",
-             {type, type},
-             "lrn(p1, p0, n, at)",
-             gpu::lrn_sizes{s.extent, s.inner, before, op_.size - 1 - before,
-                            static_cast<double>(op_.alpha) / static_cast<double>(op_.size), op_.beta, op_.bias},
-             out[0].elements()}};
+    index_call call{"lrn",
+                    "reduce/window.hpp",
+                    {type, type},
+                    "lrn(p1, p0, n, at)",
+                    gpu::lrn_sizes{s.extent, s.inner, before, op_.size - 1 - before,
+                                   static_cast<double>(op_.alpha) / static_cast<double>(op_.size), op_.beta, op_.bias},
+                    out[0].elements()};
+    call.each = 2;
+    return {call};
   }
 
  private:
@@ -83,8 +108,9 @@ class lrn_kernel final : public index_kernel {
 
 std::unique_ptr<kernel> lower_window(const kernel_request& r, const context_pointer& where) {
   if (const auto* pooling = r.instruction.op.get_if<op::pooling>())
-    return std::make_unique<pooling_kernel>(where, *pooling);
-  if (const auto* lrn = r.instruction.op.get_if<op::lrn>()) return std::make_unique<lrn_kernel>(where, *lrn);
+    return std::make_unique<pooling_kernel>(where, *pooling, is_fixed(r));
+  if (const auto* lrn = r.instruction.op.get_if<op::lrn>())
+    return std::make_unique<lrn_kernel>(where, *lrn, is_fixed(r));
   return nullptr;
 }
 

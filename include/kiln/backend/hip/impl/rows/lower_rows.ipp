@@ -21,20 +21,22 @@ class rows_kernel final : public gpu_kernel {
     std::vector<const std::byte*> pointers;
     for (const tensor& t : l.in) pointers.push_back(t.data);
     for (const tensor& t : l.out) pointers.push_back(t.data);
-    if (made->second) pointers.push_back(l.scratch.data());
+    if (!made->later.empty()) pointers.push_back(l.scratch.data());
     std::vector<void*> values;
     for (const std::byte*& p : pointers) values.push_back(&p);
     passed_numbers numbers;
     std::copy(made->plan.numbers.begin(), made->plan.numbers.end(), numbers.at);
     if (made->plan.passes_numbers) values.push_back(&numbers);
     made->first->give(*l.queue, made->plan.grid, made->plan.block, 0, values.data());
-    if (made->second) made->second->give(*l.queue, made->plan.second_grid, {256}, 0, values.data());
+    for (std::size_t k = 0; k < made->later.size(); ++k)
+      made->later[k]->give(*l.queue, made->plan.later[k].grid, made->plan.later[k].block, 0, values.data());
   }
 
  private:
   struct built {
     row_kernel_plan plan;
-    std::shared_ptr<const function> first, second;
+    std::shared_ptr<const function> first;
+    std::vector<std::shared_ptr<const function>> later;
   };
 
   std::shared_ptr<const built> built_for(std::span<const tensor> in, std::span<const tensor> out) const {
@@ -44,8 +46,11 @@ class rows_kernel final : public gpu_kernel {
       if (b.plan.numbers.size() > most_numbers) b.plan = plan(in, out, false);
       if (b.plan.grid.x == 0) return b;
       b.first = where().build(b.plan.what);
-      if (!b.plan.second.text.empty()) b.second = where().build(b.plan.second);
-      b.plan.what.text.clear(), b.plan.second.text.clear();
+      b.plan.what.text.clear();
+      for (row_kernel_plan::stage& stage : b.plan.later) {
+        b.later.push_back(where().build(stage.what));
+        stage.what.text.clear();
+      }
       return b;
     });
   }
@@ -73,11 +78,16 @@ std::string key_of(std::span<const tensor> in, std::span<const tensor> out) {
   return key;
 }
 
+bool is_fixed(const kernel_request& r) {
+  bool all = true;
+  for (const shape& s : r.inputs) all = all && s.is_constant();
+  for (const shape& s : r.instruction.results) all = all && s.is_constant();
+  return all;
+}
+
 std::unique_ptr<kernel> lower_rows(const kernel_request& r, const context_pointer& where) {
   const operation& op = r.instruction.op;
-  bool dynamic = false;
-  for (const shape& s : r.inputs) dynamic = dynamic || !s.is_constant();
-  for (const shape& s : r.instruction.results) dynamic = dynamic || !s.is_constant();
+  const bool dynamic = !is_fixed(r);
   constexpr std::size_t most_operands = 96;
   if (r.inputs.size() + r.instruction.results.size() > most_operands) return nullptr;
   std::optional<row_program> program;

@@ -87,11 +87,13 @@ struct reduce_geometry {
       rows_a_block_ = threads_ / lanes_;
     }
     each_ = std::max<std::int64_t>(1, (runs + lanes_ - 1) / lanes_);
-    // long rows and few of them: parts of a row go to several blocks, and a second kernel joins them
-    bool joinable = p_.levels == 1 && sums_ > 0;
-    for (const auto& r : p_.results) joinable = joinable && !r.full;
-    const std::int64_t blocks = (rows_ + rows_a_block_ - 1) / rows_a_block_;
-    if (joinable && runs > lanes_ * 8 && blocks < where.multiprocessors && rows_ > 0) {
+    // long rows and few of them: parts of a row go to several blocks, a kernel a level, and each joins what the ones
+    // before it summed. Where there are several levels, that pays for their launches where a thread would have many
+    // runs
+    bool several = p_.levels > 1;
+    for (const auto& r : p_.results) several = several || r.full;
+    const std::int64_t blocks = (rows_ + rows_a_block_ - 1) / rows_a_block_, many = several ? 32 : 8;
+    if (sums_ > 0 && runs > lanes_ * many && blocks * (several ? 2 : 1) < where.multiprocessors && rows_ > 0) {
       splits_ =
           std::min<std::int64_t>(std::min<std::int64_t>(2 * where.multiprocessors / blocks, 256), runs / lanes_ / 4);
       splits_ =

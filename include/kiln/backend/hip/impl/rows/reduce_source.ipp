@@ -17,7 +17,7 @@ class reduce_writer : reduce_geometry {
 
   row_kernel_plan plan() {
     row_kernel_plan made;
-    made.what = splits_ > 1 ? write_parts() : write_whole();
+    made.what = splits_ > 1 ? write_parts(0) : write_whole();
     made.passes_numbers = number_.passed();
     made.block = {static_cast<unsigned>(threads_)};
     made.grid = {static_cast<unsigned>((rows_ + rows_a_block_ - 1) / rows_a_block_), static_cast<unsigned>(splits_)};
@@ -25,9 +25,12 @@ class reduce_writer : reduce_geometry {
     made.numbers = number_.values();
     if (splits_ == 1) return made;
     made.partial_bytes = static_cast<std::size_t>(rows_ * splits_ * sums_) * 8;
-    made.second = write_join();
+    for (int level = 1; level < p_.levels; ++level) made.later.push_back({write_parts(level), made.grid, made.block});
+    if (folds(p_.levels - 1))
+      made.later.push_back({write_join(),
+                            {static_cast<unsigned>((rows_ + block_threads - 1) / block_threads)},
+                            {static_cast<unsigned>(block_threads)}});
     made.numbers = number_.values();
-    made.second_grid = {static_cast<unsigned>((rows_ + block_threads - 1) / block_threads)};
     return made;
   }
 
@@ -255,28 +258,64 @@ class reduce_writer : reduce_geometry {
     t_.close();
   }
 
-  // A part of each row; its sums go to `partial`.
-  source write_parts() {
-    begin("parts", ", u64* partial");
+  // Whether anything is summed in a level.
+  bool folds(int level) const {
+    bool any = false;
+    for (std::uint32_t k = 0; k < p_.values.size(); ++k) any = any || p_.folds_in(k, level);
+    return any;
+  }
+  // The sum of fold k of a part of a row, among those of all folds.
+  std::string partial(std::uint32_t k, std::string_view part) const {
+    std::int64_t slot = 0;
+    for (std::uint32_t other = 0; other < k; ++other) slot += p_.values[other].op == row_op::reduction;
+    return cat("partial[(i64(row) * ", splits_, " + ", part, ") * ", sums_, " + ", slot, "]");
+  }
+  std::string read_partial(std::uint32_t k, std::string_view part) const {
+    const std::string read = partial(k, part);
+    if (kind_of_values(p_.type(k)) == scalar_kind::f32) return "__builtin_bit_cast(float, unsigned(" + read + "))";
+    if (p_.type(k) == dtype::boolean) return "bool(" + read + ")";
+    return cat("__builtin_bit_cast(", value_name(p_.type(k)), ", ", read, ")");
+  }
+  // The sums of a level of all parts of a row, which were written to `partial`: each of `step` threads, from `first`
+  // on, adds every step-th.
+  void write_joined(int level, std::string_view first, std::int64_t step) {
+    for (std::uint32_t k = 0; k < p_.values.size(); ++k) {
+      if (!p_.folds_in(k, level)) continue;
+      write_sum(k);
+      t_.line("for (int n = ", first, "; n < ", splits_, "; n += ", step, ") sum", k, " = combine", k, "(sum", k, ", ",
+              read_partial(k, "n"), ");");
+    }
+    if (step > 1) join_sums(level);
+  }
+
+  // A level of a part of each row; its sums go to `partial`, its full results to memory.
+  source write_parts(int level) {
+    const std::string entry = level == 0 ? "parts" : cat("parts", level);
+    begin(entry, ", u64* partial");
     write_threads();
     write_row_start("row");
+    for (int before = 0; before < level; ++before) {
+      write_joined(before, "lane", lanes_);
+      write_row_values(before + 1);
+    }
     t_.line("const index runs = ", number_(length_ / width_), ", part = (runs + ", splits_ - 1, ") / ", splits_, ";");
     t_.line("const index begin = index(blockIdx.y) * part, end = begin + part < runs ? begin + part : runs;");
-    write_level(0, "begin + lane", "end");
-    t_.open("if (real && lane == 0)");
-    int s = 0;
-    for (std::uint32_t k = 0; k < p_.values.size(); ++k)
-      if (p_.folds_in(k, 0)) {
-        const bool single = kind_of_values(p_.type(k)) == scalar_kind::f32;
-        t_.line("partial[(i64(row) * ", splits_, " + blockIdx.y) * ", sums_, " + ", s++, "] = ",
-                single                         ? cat("u64(__builtin_bit_cast(unsigned, sum", k, "))")
-                : p_.type(k) == dtype::boolean ? cat("u64(sum", k, ")")
-                                               : cat("__builtin_bit_cast(u64, sum", k, ")"),
-                ";");
-      }
+    write_level(level, "begin + lane", "end");
+    if (folds(level)) {
+      t_.open("if (real && lane == 0)");
+      for (std::uint32_t k = 0; k < p_.values.size(); ++k)
+        if (p_.folds_in(k, level))
+          t_.line(partial(k, "blockIdx.y"), " = ",
+                  kind_of_values(p_.type(k)) == scalar_kind::f32 ? cat("u64(__builtin_bit_cast(unsigned, sum", k, "))")
+                  : p_.type(k) == dtype::boolean                 ? cat("u64(sum", k, ")")
+                                                                 : cat("__builtin_bit_cast(u64, sum", k, ")"),
+                  ";");
+      t_.close();
+    } else {
+      write_row_results("real && lane == 0 && blockIdx.y == 0");
+    }
     t_.close();
-    t_.close();
-    return t_.whole("parts");
+    return t_.whole(entry);
   }
 
   // One thread a row: joins the parts of a row, then computes what reads the sums.
@@ -289,19 +328,10 @@ class reduce_writer : reduce_geometry {
             ";");
     t_.line("if (row >= rows) return;");
     write_row_start("row");
-    int s = 0;
-    for (std::uint32_t k = 0; k < p_.values.size(); ++k) {
-      if (!p_.folds_in(k, 0)) continue;
-      write_sum(k);
-      const std::string read = cat("partial[(i64(row) * ", splits_, " + n) * ", sums_, " + ", s++, "]");
-      const bool single = kind_of_values(p_.type(k)) == scalar_kind::f32;
-      const std::string value = single ? "__builtin_bit_cast(float, unsigned(" + read + "))"
-                                : p_.type(k) == dtype::boolean
-                                    ? "bool(" + read + ")"
-                                    : cat("__builtin_bit_cast(", value_name(p_.type(k)), ", ", read, ")");
-      t_.line("for (int n = 0; n < ", splits_, "; ++n) sum", k, " = combine", k, "(sum", k, ", ", value, ");");
+    for (int level = 0; level < p_.levels; ++level) {
+      write_joined(level, "0", 1);
+      write_row_values(level + 1);
     }
-    write_row_values(1);
     write_row_results("true");
     t_.close();
     return t_.whole("join");

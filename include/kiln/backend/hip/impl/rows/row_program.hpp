@@ -121,9 +121,12 @@ struct row_kernel_plan {
   extent3 grid, block;
   std::vector<std::int64_t> numbers;
   bool passes_numbers = false;
-  std::size_t partial_bytes = 0;  ///< scratch of the first of two kernels
-  source second;                  ///< of two kernels: joins the parts of a row
-  extent3 second_grid;
+  std::size_t partial_bytes = 0;  ///< scratch of several kernels
+  struct stage {
+    source what;
+    extent3 grid, block;
+  };
+  std::vector<stage> later;  ///< kernels after the first, where blocks share rows
 };
 
 row_kernel_plan plan_pointwise(const row_program& p, std::span<const tensor> in, std::span<const tensor> out,

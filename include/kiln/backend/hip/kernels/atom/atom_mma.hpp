@@ -76,4 +76,27 @@ template <class T> struct atom_mma {
 #endif
 };
 
+/// The same instruction once: its right factor has eight columns.
+template <class T> struct atom_mma_narrow {
+  using element = T;
+  using sum = float;
+  static constexpr int m = 16, n = 8, k = 16, a_count = 8, b_count = 4, c_count = 4;
+  static KILN_FN place a_at(int lane, int i) { return atom_mma<T>::a_at(lane, i); }
+  static KILN_FN place b_at(int lane, int i) { return atom_mma<T>::b_at(lane, i); }
+  static KILN_FN place c_at(int lane, int i) { return atom_mma<T>::c_at(lane, i); }
+  struct registers {
+    u32 at[2];
+  };
+  using factor_a = typename atom_mma<T>::factor_a;
+  using factor_b = registers;
+  using accumulator = fragment<float, 4>;
+  static KILN_FN void multiply(accumulator& c, const factor_a& a, const factor_b& b) {
+#if KILN_NVIDIA
+    multiply_mma<T>(c.at, a.at, b.at);
+#else
+    emulate_atom<atom_mma_narrow>(c, a, b);
+#endif
+  }
+};
+
 }  // namespace kiln::gpu

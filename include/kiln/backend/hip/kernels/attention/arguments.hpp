@@ -44,11 +44,13 @@ struct attention_memory {
   constexpr int stage() const { return keys * (step_k() + step_v()); }
   constexpr int bytes_in_registers() const { return (rows * staged_row() + 2 * stage()) * size; }
 
-  // attention_on_wgmma: stages of keys and values in blocks of lines of 64 elements, then queries. Two of three stages
-  // are being filled while one is multiplied.
-  static constexpr int wgmma_stages = 3;
+  // attention_on_wgmma: stages of keys and values in blocks of lines of 64 elements, then queries, then two barriers a
+  // stage. Two of five stages are being filled while keys of one are multiplied and values of the one before; a group
+  // of warps may be one step late.
+  static constexpr int wgmma_stages = 5;
   constexpr int wgmma_stage() const { return keys * (depth + value_depth); }
-  constexpr int bytes_on_wgmma() const { return (wgmma_stages * wgmma_stage() + rows * staged_row()) * size; }
+  constexpr int wgmma_barriers_at() const { return (wgmma_stages * wgmma_stage() + rows * staged_row()) * size; }
+  constexpr int bytes_on_wgmma() const { return wgmma_barriers_at() + wgmma_stages * 16; }
 
   // attention_staged: queries, keys, values, weights, scores, and three floats a row
   constexpr int step_p() const { return keys + tile_pad(size); }

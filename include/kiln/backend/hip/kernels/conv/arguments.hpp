@@ -23,6 +23,13 @@ struct depthwise_sizes {
   int stride_rows, dilation_rows, pad_rows, pad_cols;
 };
 
+/// Images whose channels are padded to a run (conv/pad_channels.hpp).
+struct channel_sizes {
+  i64 image_step, channel_step, row_step, col_step;
+  i64 pixels;  ///< of all images
+  int height, width;
+};
+
 static_assert(sizeof(image_argument<void>) == 120 && sizeof(depthwise_sizes) == 80);
 
 }  // namespace kiln::gpu

@@ -78,6 +78,20 @@ struct gemm_memory {
   }
 };
 
+/// Constant weights as they are stored (stored_numbers.hpp): rows of numbers along the depth, and of what they are
+/// scaled with. Without scales the last four say nothing.
+struct stored_argument {
+  const void* data;
+  i64 row_bytes;
+  const void *scales, *zeros;
+  int scale_row, zero_row;  ///< elements from row to row
+  int zero;
+};
+static_assert(sizeof(stored_argument) == 48);
+
+/// Floats from row to row of a block's sums in `gemm_of_few_rows`.
+constexpr int few_rows_step(int cols) { return cols + 4; }
+
 /// A tile of `gemm_on_wgmma`: two groups of four warps each sum 64 rows over depths of 64. Two of the stages are being
 /// filled while one is multiplied; where there is a fourth, the one before still may be. A block of 256 columns has a
 /// multiprocessor for itself; two of fewer share one, so that one multiplies while the other stores.

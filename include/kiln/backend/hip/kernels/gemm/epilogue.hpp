@@ -143,6 +143,21 @@ KILN_FN void apply_epilogue(const typename Atom::accumulator (&sums)[AtomsM][Ato
   }
 }
 
+/// Prefetches the operands that have an element for each of a block's results, which its last part will read:
+/// `expected` neighbors lie in a line of the cache; 0 where there is no such operand.
+template <int Rows, int Cols, int Threads, class Result>
+KILN_FN void expect_operands(const Result& result, int b0, int b1, int row0, int col0, int rows, int cols) {
+  if constexpr (Result::expected != 0) {
+    constexpr int line = Result::expected;
+    constexpr int lines = (Cols + line - 1) / line;
+    KILN_UNROLL
+    for (int first = 0; first < Rows * lines; first += Threads) {
+      const int i = first + thread_index(), row = row0 + i / lines, col = col0 + i % lines * line;
+      if (i < Rows * lines && row < rows && col < cols) result.expect(result.place.at(b0, b1, row, col));
+    }
+  }
+}
+
 /// Leaves a block's sums for the one that comes last at its tile; true in that one, whose sums are then those of all.
 template <class Atom, int AtomsM, int AtomsN, int Threads, class Sizes>
 KILN_FN bool join_splits(typename Atom::accumulator (&sums)[AtomsM][AtomsN], const Sizes& s, int split, int entry,

@@ -50,6 +50,9 @@ struct tile_place {
   }
 };
 
+/// Steps of a depth so short that the epilogue's operands had better be on their way when it begins.
+inline constexpr int few_steps = 16;
+
 /// What a warp sums: the part of the block's tile that begins at (row, col) of it.
 template <class Atom, class Tile> struct warp_part {
   static constexpr int rows = Tile::rows / Tile::warps_m, cols = Tile::cols / Tile::warps_n;
@@ -140,6 +143,8 @@ KILN_FN void gemm(const A& a, const B& b, const Result& result, const gemm_sizes
   using warps = warp_part<Atom, Tile>;
   const tile_place at(s, Tile::rows, Tile::cols, Tile::depth);
   warps part;
+  if (at.steps <= few_steps)
+    expect_operands<Tile::rows, Tile::cols, warps::threads>(result, at.b0, at.b1, at.row0, at.col0, s.rows, s.cols);
   sum_products<Atom, Tile>(part, a, b, s, at, shared);
   if (s.splits > 1 && !join_splits<Atom, warps::atoms_m, warps::atoms_n, warps::threads>(
                           part.sums, s, at.split, at.entry, reinterpret_cast<int*>(shared)))

@@ -25,6 +25,8 @@ KILN_FN void gemm_on_wgmma(const A& a, const B& b, const Result& result, const g
   const auto stage_a = [&](int i) { return reinterpret_cast<T*>(shared) + i % tile::stages * stage; };
   const auto stage_b = [&](int i) { return stage_a(i) + tile::rows * tile::depth; };
 
+  if (at.steps <= few_steps)
+    expect_operands<tile::rows, tile::cols, threads>(result, at.b0, at.b1, at.row0, at.col0, s.rows, s.cols);
   await_last();
   float c[Cols / 2];
   KILN_UNROLL

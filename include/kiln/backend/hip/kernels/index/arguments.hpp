@@ -27,7 +27,7 @@ struct element_sizes {
   struct dim {
     i64 extent, step;
   };
-  i64 rank, axis_extent, axis_step;
+  i64 axis_extent, axis_step;
   dim dims[index_dims];
 };
 
@@ -35,7 +35,6 @@ struct element_sizes {
 struct tuple_sizes {
   i64 slice;                ///< elements that a tuple names
   i64 rows;                 ///< tuples of a batch entry
-  i64 length;               ///< of a tuple
   i64 extents[index_dims];  ///< of the dims that a tuple indexes
 };
 
@@ -44,7 +43,7 @@ struct pad_sizes {
   struct dim {
     i64 out, in, cropped, kept, added;  ///< extents, then elements cropped before, kept, and added before
   };
-  i64 mode, rank;
+  i64 mode;
   dim dims[index_dims];
 };
 

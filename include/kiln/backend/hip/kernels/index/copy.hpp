@@ -4,11 +4,14 @@
 
 namespace kiln::gpu {
 
-/// One thread's part: elements `first`, `first + step`, …. `Index` holds every count and offset.
+/// One thread's part: elements `first`, `first + step`, …, of which several are under way at a time. `Index` holds
+/// every count and offset.
 template <int Rank, class Index, class T>
 KILN_FN void copy_any(T* to, const T* from, const copy_sizes& s, i64 first, i64 step) {
-  for (i64 i = first; i < s.total; i += step) {
-    Index rest = static_cast<Index>(i), a = 0, b = 0;
+  constexpr int each = 4;
+  const auto offsets = [&](i64 i, Index& a, Index& b) {
+    Index rest = static_cast<Index>(i);
+    a = b = 0;
     KILN_UNROLL
     for (int d = Rank - 1; d >= 0; --d) {
       const Index extent = static_cast<Index>(s.lens[d]);
@@ -17,7 +20,64 @@ KILN_FN void copy_any(T* to, const T* from, const copy_sizes& s, i64 first, i64 
       a += at * static_cast<Index>(s.from[d]);
       b += at * static_cast<Index>(s.to[d]);
     }
+  };
+  i64 i = first;
+  for (; i + (each - 1) * step < s.total; i += each * step) {
+    T moved[each];
+    Index a, b[each];
+    KILN_UNROLL
+    for (int u = 0; u < each; ++u) {
+      offsets(i + u * step, a, b[u]);
+      moved[u] = from[a];
+    }
+    KILN_UNROLL
+    for (int u = 0; u < each; ++u) to[b[u]] = moved[u];
+  }
+  for (; i < s.total; i += step) {
+    Index a, b;
+    offsets(i, a, b);
     to[b] = from[a];
+  }
+}
+
+/// One thread's part of a copy whose result is dense: runs `first`, `first + step`, … of `Run` elements, of which the
+/// last may be shorter. Positions go on from element to element.
+template <int Rank, int Run, class Index, class T>
+KILN_FN void copy_runs(T* to, const T* from, const copy_sizes& s, i64 first, i64 step) {
+  for (i64 r = first; r * Run < s.total; r += step) {
+    const Index start = static_cast<Index>(r * Run), left = static_cast<Index>(s.total) - start;
+    Index rest = start, a = 0, at[Rank];
+    KILN_UNROLL
+    for (int d = Rank - 1; d >= 0; --d) {
+      const Index extent = static_cast<Index>(s.lens[d]), q = d == 0 ? 0 : rest / extent;
+      at[d] = rest - q * extent;
+      rest = q;
+      a += at[d] * static_cast<Index>(s.from[d]);
+    }
+    pack<T, Run> moved;
+    KILN_UNROLL
+    for (int j = 0; j < Run; ++j) {
+      moved.at[j] = from[a];
+      if (j + 1 >= left) continue;  // what is left of the run repeats the last element
+      a += static_cast<Index>(s.from[Rank - 1]);
+      bool carries = true;
+      KILN_UNROLL
+      for (int d = Rank - 1; d >= 0; --d) {
+        if (carries) ++at[d];
+        carries = carries && d > 0 && at[d] == static_cast<Index>(s.lens[d]);
+        if (!carries) continue;
+        at[d] = 0;
+        a += static_cast<Index>(s.from[d > 0 ? d - 1 : 0]) -
+             static_cast<Index>(s.lens[d]) * static_cast<Index>(s.from[d]);
+      }
+    }
+    if (left >= Run) {
+      *reinterpret_cast<pack<T, Run>*>(to + start) = moved;
+    } else {
+      KILN_UNROLL
+      for (int j = 0; j < Run; ++j)
+        if (j < left) to[start + j] = moved.at[j];
+    }
   }
 }
 

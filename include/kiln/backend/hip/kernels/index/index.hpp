@@ -3,7 +3,8 @@
 #include "kiln/backend/hip/kernels/platform/elements.hpp"
 #include "kiln/backend/hip/kernels/reduce/arguments.hpp"
 
-// Ops that compute where elements come from, one function for the work of one thread: `at` counts the results, `n` are
+// Ops that compute where elements come from, one function for the work of one thread: `at` counts the results, in a
+// type that holds every place (int where operands are small enough, since divisions of 64 bits are long), `n` are
 // numbers from the op's attributes and its operands' extents. An index outside its extent sets `faults` and counts as
 // 0.
 
@@ -19,47 +20,70 @@ template <class I> KILN_FN i64 checked_index(I given, i64 extent, int* faults) {
   return i < 0 ? i + extent : i;
 }
 
-template <class T, class I>
-KILN_FN void gather(T* out, const T* data, const I* indices, const gather_sizes& n, i64 at, int* faults) {
-  const i64 row = at / n.inner, o = row / n.indices, k = row - o * n.indices;
-  out[at] = data[(o * n.extent + checked_index(indices[k], n.extent, faults)) * n.inner + (at - row * n.inner)];
+/// Runs of 16 bytes of `count` bytes; the last is shorter.
+template <class Index> KILN_FN void copy_run(unsigned char* to, const unsigned char* from, i64 count, Index at) {
+  using run = pack<u32, 4>;
+  const i64 first = i64(at) * 16;
+  if (first + 16 <= count) {
+    reinterpret_cast<run*>(to)[at] = reinterpret_cast<const run*>(from)[at];
+    return;
+  }
+  for (i64 i = first; i < count; ++i) to[i] = from[i];
+}
+
+template <class T, class I, class Index>
+KILN_FN void gather(T* out, const T* data, const I* indices, const gather_sizes& n, Index at, int* faults) {
+  const auto inner = static_cast<Index>(n.inner), count = static_cast<Index>(n.indices);
+  const Index row = at / inner, o = row / count, k = row - o * count;
+  const auto from = static_cast<Index>(checked_index(indices[k], n.extent, faults));
+  out[at] = data[(o * static_cast<Index>(n.extent) + from) * inner + (at - row * inner)];
 }
 
 /// Where the index of an element points, for element `at` of the indices.
-template <class I> KILN_FN i64 element_place(const I* indices, const element_sizes& n, i64 at, int* faults) {
-  i64 rest = at, place = checked_index(indices[at], n.axis_extent, faults) * n.axis_step;
-  for (int d = static_cast<int>(n.rank) - 1; d >= 0; --d) {
-    const i64 q = rest / n.dims[d].extent;
-    place += (rest - q * n.dims[d].extent) * n.dims[d].step;
+template <int Rank, class I, class Index>
+KILN_FN Index element_place(const I* indices, const element_sizes& n, Index at, int* faults) {
+  Index rest = at,
+        place = static_cast<Index>(checked_index(indices[at], n.axis_extent, faults)) * static_cast<Index>(n.axis_step);
+  KILN_UNROLL
+  for (int d = Rank - 1; d >= 0; --d) {
+    const auto extent = static_cast<Index>(n.dims[d].extent);
+    const Index q = d == 0 ? 0 : rest / extent;
+    place += (rest - q * extent) * static_cast<Index>(n.dims[d].step);
     rest = q;
   }
   return place;
 }
-template <class T, class I>
-KILN_FN void gather_elements(T* out, const T* data, const I* indices, const element_sizes& n, i64 at, int* faults) {
-  out[at] = data[element_place(indices, n, at, faults)];
+template <int Rank, class T, class I, class Index>
+KILN_FN void gather_elements(T* out, const T* data, const I* indices, const element_sizes& n, Index at, int* faults) {
+  out[at] = data[element_place<Rank>(indices, n, at, faults)];
 }
 
 /// Which slice a tuple of indices names, counted from slice `from` of the dims before.
-template <class I> KILN_FN i64 tuple_place(const I* tuple, const tuple_sizes& n, i64 from, int* faults) {
-  for (int d = 0; d < static_cast<int>(n.length); ++d)
-    from = from * n.extents[d] + checked_index(tuple[d], n.extents[d], faults);
+template <int Length, class I, class Index>
+KILN_FN Index tuple_place(const I* tuple, const tuple_sizes& n, Index from, int* faults) {
+  KILN_UNROLL
+  for (int d = 0; d < Length; ++d)
+    from = from * static_cast<Index>(n.extents[d]) + static_cast<Index>(checked_index(tuple[d], n.extents[d], faults));
   return from;
 }
-template <class T, class I>
-KILN_FN void gather_nd(T* out, const T* data, const I* indices, const tuple_sizes& n, i64 at, int* faults) {
-  const i64 row = at / n.slice;
-  const i64 from = tuple_place(indices + row * n.length, n, row / n.rows, faults);
-  out[at] = data[from * n.slice + (at - row * n.slice)];
+template <int Length, class T, class I, class Index>
+KILN_FN void gather_nd(T* out, const T* data, const I* indices, const tuple_sizes& n, Index at, int* faults) {
+  const auto slice = static_cast<Index>(n.slice);
+  const Index row = at / slice;
+  const Index from = tuple_place<Length>(indices + row * Length, n, row / static_cast<Index>(n.rows), faults);
+  out[at] = data[from * slice + (at - row * slice)];
 }
 
-template <class T> KILN_FN void pad(T* out, const T* data, const T* value, const pad_sizes& n, i64 at) {
-  i64 rest = at, from = 0, step = 1;
+template <int Rank, class T, class Index>
+KILN_FN void pad(T* out, const T* data, const T* value, const pad_sizes& n, Index at) {
+  Index rest = at, from = 0, step = 1;
   bool inside = true;
-  for (int d = static_cast<int>(n.rank) - 1; d >= 0; --d) {
+  KILN_UNROLL
+  for (int d = Rank - 1; d >= 0; --d) {
     const pad_sizes::dim& m = n.dims[d];
-    const i64 q = rest / m.out, kept = m.kept;
-    i64 i = rest - q * m.out - m.added;
+    const auto extent = static_cast<Index>(m.out), kept = static_cast<Index>(m.kept);
+    const Index q = d == 0 ? 0 : rest / extent;
+    Index i = rest - q * extent - static_cast<Index>(m.added);
     rest = q;
     if (i < 0 || i >= kept) {
       if (n.mode == 0) {
@@ -67,12 +91,12 @@ template <class T> KILN_FN void pad(T* out, const T* data, const T* value, const
       } else if (n.mode == 2 || kept == 1) {
         i = i < 0 ? 0 : kept - 1;
       } else {
-        const i64 period = n.mode == 3 ? kept : 2 * (kept - 1), r = (i % period + period) % period;
+        const Index period = n.mode == 3 ? kept : 2 * (kept - 1), r = (i % period + period) % period;
         i = r < kept ? r : period - r;
       }
     }
-    from += (i + m.cropped) * step;
-    step *= m.in;
+    from += (i + static_cast<Index>(m.cropped)) * step;
+    step *= static_cast<Index>(m.in);
   }
   T result{};
   if (inside)
@@ -82,20 +106,22 @@ template <class T> KILN_FN void pad(T* out, const T* data, const T* value, const
   out[at] = result;
 }
 
-template <class T, class I>
-KILN_FN void one_hot(T* out, const I* indices, const T* values, const axis_sizes& n, i64 at) {
-  const i64 row = at / n.inner, o = row / n.extent, k = row - o * n.extent;
-  const i64 index = static_cast<i64>(indices[o * n.inner + (at - row * n.inner)]);
+template <class T, class I, class Index>
+KILN_FN void one_hot(T* out, const I* indices, const T* values, const axis_sizes& n, Index at) {
+  const auto inner = static_cast<Index>(n.inner), extent = static_cast<Index>(n.extent);
+  const Index row = at / inner, o = row / extent, k = row - o * extent;
+  const i64 index = static_cast<i64>(indices[o * inner + (at - row * inner)]);
   out[at] = values[index == k || index + n.extent == k ? 1 : 0];
 }
 
-template <class T> KILN_FN void tri(T* out, const T* in, const tri_sizes& n, i64 at) {
-  const i64 row = at / n.cols, j = at - row * n.cols, i = row % n.rows;
+template <class T, class Index> KILN_FN void tri(T* out, const T* in, const tri_sizes& n, Index at) {
+  const auto cols = static_cast<Index>(n.cols);
+  const Index row = at / cols, j = at - row * cols, i = row % static_cast<Index>(n.rows);
   out[at] = (n.upper != 0 ? j - i >= n.k : j - i <= n.k) ? in[at] : T{};
 }
 
-template <class T> KILN_FN void iota(T* out, const axis_sizes& n, i64 at) {
-  out[at] = stored<T>(at / n.inner % n.extent);
+template <class T, class Index> KILN_FN void iota(T* out, const axis_sizes& n, Index at) {
+  out[at] = stored<T>(i64(at / static_cast<Index>(n.inner) % static_cast<Index>(n.extent)));
 }
 
 /// Combines a value into an element of memory that other threads change too.
@@ -138,18 +164,19 @@ KILN_FN void scatter_to(T* out, int* winners, const T* updates, i64 to, i64 at, 
     out[to] = updates[at];
 }
 
-template <int Mode, class T, class I>
-KILN_FN void scatter_elements(T* out, int* winners, const I* indices, const T* updates, const element_sizes& n, i64 at,
-                              int* faults, bool noting) {
-  scatter_to<Mode>(out, winners, updates, element_place(indices, n, at, faults), at, noting);
+template <int Mode, int Rank, class T, class I, class Index>
+KILN_FN void scatter_elements(T* out, int* winners, const I* indices, const T* updates, const element_sizes& n,
+                              Index at, int* faults, bool noting) {
+  scatter_to<Mode>(out, winners, updates, i64(element_place<Rank>(indices, n, at, faults)), i64(at), noting);
 }
 
-template <int Mode, class T, class I>
-KILN_FN void scatter_nd(T* out, int* winners, const I* indices, const T* updates, const tuple_sizes& n, i64 at,
+template <int Mode, int Length, class T, class I, class Index>
+KILN_FN void scatter_nd(T* out, int* winners, const I* indices, const T* updates, const tuple_sizes& n, Index at,
                         int* faults, bool noting) {
-  const i64 row = at / n.slice;
-  const i64 to = tuple_place(indices + row * n.length, n, 0, faults) * n.slice + (at - row * n.slice);
-  scatter_to<Mode>(out, winners, updates, to, at, noting);
+  const auto slice = static_cast<Index>(n.slice);
+  const Index row = at / slice;
+  const Index to = tuple_place<Length>(indices + row * Length, n, Index(0), faults) * slice + (at - row * slice);
+  scatter_to<Mode>(out, winners, updates, i64(to), i64(at), noting);
 }
 
 }  // namespace kiln::gpu

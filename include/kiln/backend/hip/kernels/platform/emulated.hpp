@@ -61,6 +61,30 @@ template <int Bytes> void copy_async(void* to, const void* from, int valid) {
 }
 template <int Bytes> void copy_async(void* to, const void* from) { std::memcpy(to, from, Bytes); }
 inline void prefetch(const void*) {}
+inline void read_once(u32 (&to)[4], const void* from) { std::memcpy(to, from, sizeof to); }
+inline u32 pick_bytes(u32 low, u32 high, int which) {
+  u32 to = 0;
+  for (int i = 0; i < 4; ++i) {
+    const int from = which >> 4 * i & 7;
+    to |= ((from < 4 ? low : high) >> from % 4 * 8 & 0xff) << 8 * i;
+  }
+  return to;
+}
+/// One operation on each of the two elements of a register.
+template <class T, class Value> u32 on_pairs(Value value) {
+  const auto one = [](u32 word, int i) {
+    const u16 bits = static_cast<u16>(word >> 16 * i);
+    return elementary::same<T, f16> ? float_of_half(bits) : bits_as_float(static_cast<u32>(bits) << 16);
+  };
+  return two_narrow<T>(value([&](u32 w) { return one(w, 0); }), value([&](u32 w) { return one(w, 1); }));
+}
+template <class T> u32 multiply_pairs(u32 a, u32 b) {
+  return on_pairs<T>([&](auto of) { return of(a) * of(b); });
+}
+// exact in float: factors and sums of 16-bit floats that kernels of stored numbers have
+template <class T> u32 fma_pairs(u32 a, u32 b, u32 c) {
+  return on_pairs<T>([&](auto of) { return of(a) * of(b) + of(c); });
+}
 inline void copy_commit() {}
 template <int Pending> void copy_wait() {}
 

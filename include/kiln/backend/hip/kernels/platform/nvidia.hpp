@@ -137,6 +137,21 @@ KILN_FN void write_block(u32 at, const void* from) {
                : "memory");
 }
 
+/// Barriers in shared memory (mbarrier): each phase ends when `count` have arrived; waits name a phase by its number.
+KILN_FN void start_barrier(u64* at, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(at)), "r"(count) : "memory");
+}
+KILN_FN void arrive_at(u64* at) {
+  asm volatile("{\n.reg .b64 s;\nmbarrier.arrive.shared::cta.b64 s, [%0];\n}" ::"r"(shared_address(at)) : "memory");
+}
+KILN_FN void await_barrier(u64* at, int phase) {
+  asm volatile(
+      "{\n.reg .pred p;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra again;\n}" ::"r"(
+          shared_address(at)),
+      "r"(phase & 1)
+      : "memory");
+}
+
 /// Starts a copy of `Bytes` (4, 8 or 16) to shared memory; those past the first `valid` become zero.
 template <int Bytes> KILN_FN void copy_async(void* to, const void* from, int valid) {
   const u32 at = shared_address(to);
@@ -154,6 +169,31 @@ template <int Bytes> KILN_FN void copy_async(void* to, const void* from) {
   else
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(Bytes) : "memory");
 }
+/// Reads 16 bytes that no kernel writes and nobody reads again soon.
+KILN_FN void read_once(u32 (&to)[4], const void* from) {
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "l"(from));
+}
+/// a * b and a * b + c of pairs of f16 or bf16, each rounded once.
+template <class T> KILN_FN u32 multiply_pairs(u32 a, u32 b) {
+  u32 to;
+  if constexpr (elementary::same<T, f16>)
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(to) : "r"(a), "r"(b));
+  else
+    asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(to) : "r"(a), "r"(b));
+  return to;
+}
+template <class T> KILN_FN u32 fma_pairs(u32 a, u32 b, u32 c) {
+  u32 to;
+  if constexpr (elementary::same<T, f16>)
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(to) : "r"(a), "r"(b), "r"(c));
+  else
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(to) : "r"(a), "r"(b), "r"(c));
+  return to;
+}
+/// Four of the bytes of two words: digit i of `which` names byte i, 0 to 3 of the first word, 4 to 7 of the second.
+KILN_FN u32 pick_bytes(u32 low, u32 high, int which) { return __byte_perm(low, high, static_cast<u32>(which)); }
 /// Prefetches a line of 128 bytes to L2.
 KILN_FN void prefetch(const void* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
 /// Closes the group of copies started since the last one.

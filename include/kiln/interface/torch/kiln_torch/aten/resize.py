@@ -12,6 +12,9 @@ from ... import ops
 from ..types import HALVES
 from .table import lowers
 
+# Whether an axis that keeps its extent is copied, whatever the factor, where others are filtered.
+_COPIES = int(torch.__version__.split(".")[0]) >= 2
+
 # One axis: its positions [taps, extent], and their weights where they are summed.
 Taps = tuple[torch.Tensor, Any]
 
@@ -61,6 +64,7 @@ def _cubic(extent: int, wanted: int, factor: Any, corners: bool, dtype: torch.dt
 
 def _antialiased(extent: int, wanted: int, factor: Any, corners: bool, dtype: torch.dtype, width: int) -> Taps:
     """A filter of `width` source elements where it enlarges, of as many results' where it shrinks."""
+    factor = None if wanted == extent and _COPIES else factor
     step = float(_step(extent, wanted, factor, corners, dtype))
     stretch = max(step, 1.0)
     reach = 0.5 * width * stretch

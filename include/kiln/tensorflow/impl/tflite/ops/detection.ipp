@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/tensorflow/impl/ops/suppression.hpp"
 #include "kiln/tensorflow/impl/tflite/ops/common.hpp"
 
 // Boxes that stand out among those that overlap, in lists of a given length whose rest is zeros.
@@ -8,45 +9,11 @@ namespace kiln::tensorflow {
 
 namespace {
 
-// The first `length` elements along an axis of x and then of zeros.
-value padded_to(node_context& c, value x, dimension length, std::int64_t axis = 0) {
-  dims lens = lens_of(x);
-  lens[static_cast<std::size_t>(axis)] = length;
-  return x.concat(scalar_like(c, x, 0).broadcast_to(lens), axis).slice({{axis}, {0}, {length}, {}});
+variables suppression(node_context& c, std::string_view op_type) {
+  return as_tensorflow(c, op_type, c.inputs, {number_attribute("pad_to_max_output_size", 1)});
 }
-value count_of_rows(node_context& c, value x, dtype type) {
-  return dimensions_value(c.build, {}, {x.dim(0)}).convert(type);
-}
-// [n, 3] rows of batch, class and box that ONNX's suppression chooses of boxes [n, 4], scores [classes, n].
-value chosen_rows(node_context& c, value boxes, value scores, value most, value overlap, value least) {
-  const auto one = [](value v) { return variable(v.reshape({1})); };
-  return as_onnx(
-             c, "NonMaxSuppression",
-             {boxes.unsqueeze({0}), scores.unsqueeze({0}), one(most.convert(dtype::i64)), one(overlap), one(least)})[0]
-      .tensor;
-}
-
-// boxes [n, 4], scores [n], at most so many, overlap, score, and the width of a Gauss function by which version 5 may
-// lower the scores of what overlaps.
-value suppressed(node_context& c) {
-  return onnx::element_at(chosen_rows(c, c.in(0), c.in(1).unsqueeze({0}), c.in(2), c.in(3), c.in(4)), 1, 2);
-}
-variables import_suppression_4(node_context& c) {
-  const value chosen = suppressed(c);
-  return {padded_to(c, chosen.convert(dtype::i32), c.extent(2, "the most boxes")),
-          count_of_rows(c, chosen, dtype::i32)};
-}
-variables import_suppression_5(node_context& c) {
-  if (c.has(5)) {
-    const literal* const sigma = c.constant(5);
-    if (!sigma || sigma->elements() != 1 || sigma->at<double>(0) != 0)
-      c.unsupported("scores that overlaps lower (soft_nms_sigma)");
-  }
-  const value chosen = suppressed(c);
-  const dimension most = c.extent(2, "the most boxes");
-  return {padded_to(c, chosen.convert(dtype::i32), most), padded_to(c, c.in(1).gather(chosen, 0), most),
-          count_of_rows(c, chosen, dtype::i32)};
-}
+variables import_suppression_4(node_context& c) { return suppression(c, "NonMaxSuppressionV4"); }
+variables import_suppression_5(node_context& c) { return suppression(c, "NonMaxSuppressionV5"); }
 
 // [n, 4] corners y1, x1, y2, x2 of encodings relative to anchors, both centers and extents y, x, h, w.
 value decoded(node_context& c, value encodings, value anchors) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 
 #include "kiln/tensorflow/impl/ops/window.hpp"
@@ -90,6 +91,31 @@ variables import_transpose_conv(node_context& c) {
                               window_attributes(c, false, false)),
                 3);
 }
+// MediaPipe's: x, a filter [out, height, width, in], a bias. Its options are a padding, which counts from 1, and
+// strides of the columns and of the rows. As many outputs as strides and the filter's rest cover.
+variables import_transpose_conv_bias(node_context& c) {
+  expect_image(c, c.in(0));
+  expect_image(c, c.in(1));
+  const auto words = c.integers("words");
+  if (words.size() < 3 || words[0] < 1 || words[0] > 2) c.malformed("its options are no padding and two strides");
+  const dims in = lens_of(c.in(0)), filter = lens_of(c.in(1));
+  dims sizes{in[0], in[1], in[2], filter[0]};
+  std::vector<std::int64_t> strides{1, words[2], words[1], 1};
+  for (const std::size_t d : {1, 2}) {
+    if (strides[d] < 1 || strides[d] > (std::int64_t{1} << 31))
+      c.malformed("a stride is " + std::to_string(strides[d]));
+    if (!filter[d].is_constant()) c.unsupported("a filter of symbolic extents");
+    sizes[d] = sizes[d] * strides[d];
+    if (words[0] == 2) sizes[d] = sizes[d] + std::max<std::int64_t>(0, filter[d].value() - strides[d]);
+  }
+  return biased(c,
+                as_tensorflow(c, "Conv2DBackpropInput",
+                              {dimensions_value(c.build, {4}, {sizes[0], sizes[1], sizes[2], sizes[3]}),
+                               c.in(1).transpose({1, 2, 0, 3}), c.in(0)},
+                              {text_attribute("padding", words[0] == 1 ? "SAME" : "VALID"),
+                               numbers_attribute("strides", std::move(strides))}),
+                2);
+}
 variables import_conv_3d(node_context& c) {
   return biased(c, as_tensorflow(c, "Conv3D", {c.in(0), c.in(1)}, window_attributes(c, true, true)), 2);
 }
@@ -148,6 +174,7 @@ tflite_table tflite_layer_operators() {
       {"BATCH_MATMUL", nullptr, "BatchMatMulV2"},
       {"BATCH_TO_SPACE_ND", nullptr, "BatchToSpaceND"},
       {"CONV_2D", import_conv},
+      {"Convolution2DTransposeBias", import_transpose_conv_bias, {}, "of MediaPipe"},
       {"CONV_3D", import_conv_3d},
       {"CONV_3D_TRANSPOSE", import_transpose_conv_3d},
       {"CUMSUM", nullptr, "Cumsum"},

@@ -16,10 +16,6 @@ variables import_cast(node_context& c) {
   return as_tensorflow(c, "Cast", c.inputs, {number_attribute("DstT", c.integers("output_types")[0])});
 }
 variables import_leaky_relu(node_context& c) { return {c.in(0).leaky_relu({c.real("alpha", 0)})}; }
-variables import_prelu(node_context& c) {
-  const value x = c.in(0), zero = scalar_like(c, x, 0);
-  return {(x < zero).where(x * c.in(1), x)};
-}
 variables import_relu_n1(node_context& c) { return {activated(c, c.in(0), 2)}; }
 variables import_relu_01(node_context& c) {
   const value x = c.in(0);
@@ -29,16 +25,6 @@ variables import_hard_swish(node_context& c) { return as_onnx(c, "HardSwish", {c
 variables import_gelu(node_context& c) { return {c.in(0).gelu({c.flag("approximate")})}; }
 variables import_bitcast(node_context& c) {
   return as_onnx(c, "BitCast", {c.in(0)}, {number_attribute("to", c.integers("output_types")[0])});
-}
-
-// The angle of (x, y): that of the half plane's arc tangent, turned where x is negative.
-variables import_atan2(node_context& c) {
-  const value y = c.in(0), x = c.in(1), zero = scalar_like(c, x, 0);
-  const auto constant = [&](double v) { return scalar_like(c, x, v); };
-  const value is_zero = x.equal(zero), turned = (y < zero).where(constant(-M_PI), constant(M_PI));
-  const value upright = (y > zero).where(constant(M_PI / 2), (y < zero).where(constant(-M_PI / 2), zero));
-  const value angle = c.build.add(op::atan{}, y / is_zero.where(constant(1), x));
-  return {is_zero.where(upright, (x < zero).where(angle + turned, angle))};
 }
 
 // Numbers on a grid of 2^bits steps from min to max, moved so that 0 is on it.
@@ -75,7 +61,7 @@ tflite_table tflite_pointwise_operators() {
       {"ABS", nullptr, "Abs"},
       {"ADD", nullptr, "AddV2"},
       {"ADD_N", nullptr, "AddN"},
-      {"ATAN2", import_atan2},
+      {"ATAN2", nullptr, "Atan2"},
       {"BITCAST", import_bitcast},
       {"BITWISE_XOR", nullptr, "BitwiseXor"},
       {"BUCKETIZE", import_bucketize},
@@ -109,7 +95,7 @@ tflite_table tflite_pointwise_operators() {
       {"NEG", nullptr, "Neg"},
       {"NOT_EQUAL", nullptr, "NotEqual"},
       {"POW", nullptr, "Pow"},
-      {"PRELU", import_prelu},
+      {"PRELU", nullptr, "Prelu"},
       {"QUANTIZE", import_first},
       {"RELU", nullptr, "Relu"},
       {"RELU6", nullptr, "Relu6"},

@@ -1,0 +1,69 @@
+#pragma once
+#include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
+
+namespace kiln::hip {
+
+/// The atom's name in tiles of `gemm_of_few_rows`: blocks of `cols` columns, whose `warps_n` warps share the depth and
+/// read `stages` runs ahead.
+inline constexpr std::string_view few_rows = "few_rows";
+inline constexpr std::int64_t most_few_rows = 32, least_few_rows_cols = 256;
+
+/// Blocks of so many columns fill the device: two and a half a multiprocessor read at the rate of a copy on an H200.
+inline bool fills_with(std::int64_t cols, int of, const architecture& where) {
+  return 2 * ((cols + of - 1) / of) >= 5 * std::int64_t{where.multiprocessors};
+}
+
+/// Tiles for a product of so few rows by so many columns, the likely one first.
+inline std::vector<gemm_tile> few_rows_tiles(std::int64_t rows, std::int64_t cols, const architecture& where) {
+  const int height = rows <= 8 ? 8 : rows <= 16 ? 16 : 32;
+  if (height == 32) return {{few_rows, height, 32, 32, 1, 16, 1}};
+  const gemm_tile narrow{few_rows, height, 16, 32, 1, 16, 2}, wide{few_rows, height, 32, 32, 1, 8, 2};
+  return height == 8 && fills_with(cols, wide.cols, where) ? std::vector{wide, narrow} : std::vector{narrow, wide};
+}
+
+inline int few_rows_shared_bytes(const gemm_tile& t) {
+  return t.warps_n * t.rows * gpu::few_rows_step(t.cols) * static_cast<int>(sizeof(float));
+}
+/// Whether a product has few rows, its left factor in runs of 16 bytes along the depth.
+inline bool has_few_rows(const gemm_problem& p, const architecture& where) {
+  return atom_for(p.type, where) == "atom_mma" && p.rows <= most_few_rows && p.batch0 * p.batch1 == 1 &&
+         p.a.is_matrix() && p.a.depth_contiguous && p.a.vector == 8 && p.depth % 8 == 0 && p.pixels == 0 &&
+         epilogue_width(p, false) >= 4;
+}
+/// Whether its right factor is like that, in memory that no kernel writes.
+inline bool reads_right_in_runs(const gemm_problem& p) {
+  return p.constant_b && p.b.is_matrix() && p.b.depth_contiguous && p.b.vector == 8 && p.cols >= least_few_rows_cols;
+}
+
+/// The kernel of a product of few rows. `stored` is the type of its weights where they are stored in blocks: a
+/// `stored_argument` then takes the right factor's place among the kernel's parameters.
+inline gemm_plan plan_few_rows(const gemm_problem& p, const row_program* epilogue, const gemm_tile& tile,
+                               const architecture& where, const std::string& stored = {}) {
+  const int threads = tile.warps_n * where.lanes;
+  kernel_text t(epilogue);
+  t.line("#include \"kiln/backend/hip/kernels/gemm/gemm_few_rows.hpp\"");
+  write_epilogue(t, p, epilogue, false, epilogue_width(p, false));
+  const std::string type(stored_name(p.type)), numbers = stored.empty() ? "plain_numbers<" + type + ">" : stored;
+  const int together = tile.rows > 16 ? 1 : stored.empty() || tile.warps_n == 16 ? 2 : 4;
+  t.open_kernel({threads, together, true}, "gemm_kernel(matrix_argument<", type, "> a, ",
+                stored.empty() ? "matrix_argument<" + type + ">" : "stored_argument",
+                " b, epilogue result, gemm_sizes s)");
+  t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
+  t.line("gemm_of_few_rows<", type, ", ", numbers, ", ", tile.rows / 8, ", ", tile.cols / 16, ", ", tile.warps_n, ", ",
+         tile.stages, ">(a, ", numbers, stored.empty() ? "::of(b)" : "{b}",
+         ", result, s.rows, s.cols, s.depth, reinterpret_cast<float*>(shared));");
+  t.close();
+  gemm_plan plan;
+  plan.what = t.whole("gemm_kernel");
+  const std::int64_t tiles = (p.cols + tile.cols - 1) / tile.cols;
+  plan.block = {static_cast<unsigned>(threads)};
+  plan.grid = {static_cast<unsigned>(tiles)};
+  plan.shared_bytes = static_cast<std::size_t>(few_rows_shared_bytes(tile));
+  const auto count = [](std::int64_t n) { return static_cast<int>(n); };
+  plan.sizes = {count(p.rows), count(p.cols), count(p.depth), 1, count(tiles), 1, 1, nullptr, nullptr};
+  plan.a = p.a, plan.b = p.b;
+  plan.result = epilogue_value(p);
+  return plan;
+}
+
+}  // namespace kiln::hip

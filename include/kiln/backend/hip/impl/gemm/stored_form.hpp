@@ -1,0 +1,69 @@
+#pragma once
+#include "kiln/backend/hip/impl/gemm/few_rows.hpp"
+#include "kiln/lower/stored_product.hpp"
+
+namespace kiln::hip {
+
+/// How kernels read weights that are stored in blocks (kernels/gemm/stored_numbers.hpp).
+struct stored_form {
+  std::string text;              ///< the type in a kernel's text
+  int run = 0;                   ///< numbers of a piece
+  gpu::stored_argument value{};  ///< without addresses
+};
+
+/// The form of weights that kernels read as they are: rows of whole pieces along the depth, numbers of four bits or
+/// bytes, scales of the product's 16-bit type, zero points of one number or packed as unsigned numbers are. Empty for
+/// others.
+template <class Module> std::optional<stored_form> find_stored_form(const stored_weights& w, const Module& m) {
+  const shape &data = m.shape_of(w.operands[0]), &scales = m.shape_of(w.operands[1]);
+  const auto count = [](const shape& s) { return static_cast<int>(s.lens[1].value()); };
+  const bool four = w.op.bits == 4, is_signed = data.type == dtype::i8;
+  if ((scales.type != dtype::f16 && scales.type != dtype::bf16) || w.op.floats || w.op.factor != 1 || !w.depth_last ||
+      !(four || (w.op.bits == 8 && (is_signed || data.type == dtype::u8))))
+    return std::nullopt;
+  stored_form out;
+  out.run = four ? 32 : 16;
+  const bool zeros = w.operands.size() > 2;
+  const std::int64_t zero = w.op.zero + (is_signed ? 128 : 0);
+  if (w.op.block % out.run != 0 || w.depth % out.run != 0 || count(data) % 16 != 0 || zero < 0 ||
+      zero > (four ? 15 : 255) || (zeros && (is_signed || m.shape_of(w.operands[2]).type != dtype::u8)))
+    return std::nullopt;
+  out.text = std::string(four ? "nibbles<" : "byte_numbers<") + std::string(stored_name(scales.type)) + ", " +
+             std::to_string(w.op.block) + (zeros ? ", true" : ", false");
+  if (!four) out.text += is_signed ? ", true" : ", false";
+  out.text += ">";
+  out.value.row_bytes = count(data);
+  out.value.scale_row = count(scales);
+  out.value.zero_row = zeros ? count(m.shape_of(w.operands[2])) : 0;
+  out.value.zero = static_cast<int>(zero);
+  return out;
+}
+
+/// A kernel that writes such weights out, rows of them with the depth contiguous.
+struct widening {
+  static constexpr unsigned threads = 256;
+  source what;
+  extent3 grid;
+};
+inline widening plan_widening(const stored_form& form, dtype type, std::int64_t rows, std::int64_t depth) {
+  kernel_text t(nullptr);
+  const std::string_view name = stored_name(type);
+  t.line("#include \"kiln/backend/hip/kernels/gemm/stored_numbers.hpp\"");
+  t.open_kernel(static_cast<int>(widening::threads), "widen(stored_argument from, ", name,
+                "* to, int rows, int depth)");
+  t.line("widen_numbers<", name, ">(", form.text, "{from}, to, rows, depth);");
+  t.close();
+  const std::int64_t pieces = rows * depth / form.run;
+  return {t.whole("widen"), {static_cast<unsigned>((pieces + widening::threads - 1) / widening::threads)}};
+}
+
+/// The tile of a product of few rows by such weights. Unpacking them takes the time, in as many warps as there can be.
+inline gemm_tile stored_tile(const gemm_problem& p, const architecture& where) {
+  gemm_tile tile = few_rows_tiles(p.rows, p.cols, where).front();
+  if (p.rows > 16) return tile;
+  tile.cols = 16, tile.stages = 1;
+  tile.warps_n = fills_with(p.cols, 2 * tile.cols, where) ? 8 : 16;
+  return tile;
+}
+
+}  // namespace kiln::hip

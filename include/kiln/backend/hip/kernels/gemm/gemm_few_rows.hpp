@@ -1,0 +1,96 @@
+#pragma once
+#include "kiln/backend/hip/kernels/atom/atom_mma.hpp"
+#include "kiln/backend/hip/kernels/gemm/epilogue.hpp"
+#include "kiln/backend/hip/kernels/gemm/stored_numbers.hpp"
+
+namespace kiln::gpu {
+
+/// result[i, j] = epilogue(sum over k of a[i, k] * weights[j, k]) for at most `Atoms` * 8 rows i: reading the weights
+/// takes the time, so they go from memory to registers, a run of 16 bytes a lane, several runs ahead, and are the left
+/// factor of a matrix instruction whose columns are the rows of `a`. Four lanes hold neighboring runs of one weight
+/// row; which depth an instruction takes from which lane does not matter, as long as both factors agree. The warps of a
+/// block share its `Tiles` * 16 columns, each a part of the depth. block_x counts those.
+template <class T, class Weights, int Atoms, int Tiles, int Warps, int Ahead, class Result>
+KILN_FN void gemm_of_few_rows(const matrix_argument<T>& a, const Weights& weights, const Result& result, int rows,
+                              int cols, int depth, float* shared) {
+  using atom = atom_mma_narrow<T>;
+  constexpr int run = Weights::run, chunk = 4 * run, width = Tiles * 16, height = Atoms * 8,
+                step = few_rows_step(width);
+  constexpr int V = Result::width, runs_of_row = width / V;
+  static_assert(!Result::along_rows && height * (width / V) <= Warps * warp_lanes);
+  const int warp = thread_index() / warp_lanes, lane = lane_index(), group = lane / 4, along = lane % 4 * run;
+  const int col0 = block_x() * width, chunks = (depth + chunk - 1) / chunk;
+
+  typename Weights::piece pieces[Ahead][Tiles * 2];
+  const auto read = [&](typename Weights::piece(&to)[Tiles * 2], int c) {
+    const int at = c * chunk + along;
+    KILN_UNROLL
+    for (int i = 0; i < Tiles * 2; ++i) {
+      const int col = col0 + i * 8 + group;
+      weights.read(to[i], col < cols ? col : cols - 1, at, at < depth);
+    }
+  };
+  KILN_UNROLL
+  for (int j = 0; j < Ahead; ++j)
+    if (warp + j * Warps < chunks) read(pieces[j], warp + j * Warps);
+  await_last();
+
+  typename atom::accumulator sums[Tiles][Atoms] = {};
+  for (int first = warp; first < chunks; first += Warps * Ahead) {
+    KILN_UNROLL
+    for (int j = 0; j < Ahead; ++j) {
+      const int c = first + j * Warps;
+      if (c >= chunks) continue;
+      const int at = c * chunk + along;
+      KILN_UNROLL
+      for (int e = 0; e < run; e += 8) {
+        pack<u32, 4> x[Atoms];
+        KILN_UNROLL
+        for (int m = 0; m < Atoms; ++m) {
+          const int row = m * 8 + group;
+          x[m] = {};
+          if (row < rows && at < depth)
+            x[m] = *reinterpret_cast<const pack<u32, 4>*>(a.base + row * a.row_step + at + e);
+        }
+        KILN_UNROLL
+        for (int half = 0; half < 2; ++half) KILN_UNROLL
+        for (int t = 0; t < Tiles; ++t) {
+          typename atom::factor_a w;
+          u32 low[2], high[2];
+          weights.take(low, pieces[j][2 * t], e / 4 + half);
+          weights.take(high, pieces[j][2 * t + 1], e / 4 + half);
+          w.at[0] = low[0], w.at[1] = high[0], w.at[2] = low[1], w.at[3] = high[1];
+          KILN_UNROLL
+          for (int m = 0; m < Atoms; ++m) atom::multiply(sums[t][m], w, {{x[m].at[2 * half], x[m].at[2 * half + 1]}});
+        }
+      }
+      if (c + Ahead * Warps < chunks) read(pieces[j], c + Ahead * Warps);
+    }
+  }
+
+  float* mine = shared + warp * (height * step);
+  KILN_UNROLL
+  for (int t = 0; t < Tiles; ++t) KILN_UNROLL
+  for (int m = 0; m < Atoms; ++m) KILN_UNROLL
+  for (int i = 0; i < atom::c_count; ++i) {
+    const place p = atom::c_at(lane, i);
+    mine[(m * 8 + p.depth) * step + t * 16 + p.row] = sums[t][m].at[i];
+  }
+  // a thread's operands of the epilogue come while the block waits for its last warp
+  const int row = thread_index() / runs_of_row, col = thread_index() % runs_of_row * V, left = cols - col0 - col;
+  const int count = left < V ? left : V;
+  const bool inside = row < rows && count > 0;
+  const position to = result.place.at(0, 0, row, col0 + col);
+  typename Result::template operands<V> x;
+  if (inside) result.read(x, to, count);
+  sync_block();
+  if (!inside) return;
+  float values[V];
+  KILN_UNROLL
+  for (int v = 0; v < V; ++v) values[v] = shared[row * step + col + v];
+  for (int w = 1; w < Warps; ++w) KILN_UNROLL
+  for (int v = 0; v < V; ++v) values[v] += shared[w * (height * step) + row * step + col + v];
+  result.apply(values, x, to, count);
+}
+
+}  // namespace kiln::gpu

@@ -1,0 +1,111 @@
+#pragma once
+#include "kiln/backend/hip/kernels/gemm/arguments.hpp"
+#include "kiln/backend/hip/kernels/platform/platform.hpp"
+
+// Constant weights as they are stored, for products that unpack them in registers. A weight's row is a column of the
+// product; its depth is contiguous. A lane's piece is 16 bytes of a row: `run` numbers.
+
+namespace kiln::gpu {
+
+/// 16-bit floats as they are.
+template <class T> struct plain_numbers : stored_argument {
+  static constexpr int run = 8;
+  using piece = pack<u32, 4>;
+  static KILN_FN plain_numbers of(const matrix_argument<T>& m) {
+    return {{m.base, m.row_step * static_cast<i64>(sizeof(T)), nullptr, nullptr, 0, 0, 0}};
+  }
+  KILN_FN void read(piece& to, int row, int at, bool inside) const {
+    to = {};
+    if (inside) read_once(to.at, static_cast<const char*>(data) + row * row_bytes + at * 2);
+  }
+  /// Numbers 4 i to 4 i + 3 of a piece as pairs.
+  KILN_FN void take(u32 (&to)[2], const piece& from, int i) const {
+    to[0] = from.at[2 * i], to[1] = from.at[2 * i + 1];
+  }
+};
+
+/// What numbers in blocks have in common: (number - zero) * scale, with a scale of type T for each `Block` of them
+/// along the depth. Zero points are one for all, or with `Zeros` one a block, packed as the numbers are.
+template <class T, int Run, int Block, bool Zeros> struct numbers_in_blocks : stored_argument {
+  static_assert(Block % Run == 0);
+  static constexpr int run = Run, bits = 128 / Run;
+  struct piece {
+    u32 at[4];
+    u32 scale;  // twice
+    u32 zero;
+  };
+  KILN_FN void read(piece& to, int row, int at, bool inside) const {
+    to = {};
+    if (!inside) return;
+    read_once(to.at, static_cast<const char*>(this->data) + row * this->row_bytes + at / 8 * bits);
+    const int block = at / Block;
+    const u32 scale = static_cast<const u16*>(this->scales)[static_cast<i64>(row) * this->scale_row + block];
+    to.scale = scale | scale << 16;
+    to.zero = static_cast<u32>(this->zero);
+    if constexpr (Zeros) {
+      constexpr int each = 8 / bits;
+      const auto* from = static_cast<const unsigned char*>(this->zeros) + static_cast<i64>(row) * this->zero_row;
+      to.zero = static_cast<u32>(from[block / each] >> block % each * bits) & ((1u << bits) - 1);
+    }
+  }
+};
+
+/// Unsigned numbers of four bits, the lower half of a byte first.
+template <class T, int Block, bool Zeros> struct nibbles : numbers_in_blocks<T, 32, Block, Zeros> {
+  using piece = typename numbers_in_blocks<T, 32, Block, Zeros>::piece;
+  /// Numbers 4 i to 4 i + 3 of a piece as pairs.
+  KILN_FN void take(u32 (&to)[2], const piece& from, int i) const {
+    // 0x6400 is 1024 as f16, 0x4300 is 128 as bf16: a number of four bits in their lowest bits adds its value
+    constexpr bool half = elementary::same<T, f16>;
+    constexpr u32 lifts = half ? 0x64006400u : 0x43004300u, ones = half ? 0x3c003c00u : 0x3f803f80u;
+    const float less = (half ? -1024.0f : -128.0f) - static_cast<float>(from.zero);
+    const u32 both = two_narrow<T>(less, less), word = from.at[i / 2];
+    KILN_UNROLL
+    for (int k = 0; k < 2; ++k) {
+      const int byte = i % 2 * 2 + k;
+      const u32 lifted = (pick_bytes(word, word >> 4, 0x4400 + byte * 0x1111) & 0x000f000fu) | lifts;
+      to[k] = multiply_pairs<T>(fma_pairs<T>(lifted, ones, both), from.scale);
+    }
+  }
+};
+
+/// Numbers of eight bits; `zero` of signed ones has 128 added.
+template <class T, int Block, bool Zeros, bool Signed> struct byte_numbers : numbers_in_blocks<T, 16, Block, Zeros> {
+  using piece = typename numbers_in_blocks<T, 16, Block, Zeros>::piece;
+  KILN_FN void take(u32 (&to)[2], const piece& from, int i) const {
+    const u32 word = Signed ? from.at[i] ^ 0x80808080u : from.at[i];
+    const float zero = static_cast<float>(from.zero);
+    if constexpr (elementary::same<T, f16>) {
+      const u32 less = two_narrow<T>(-1024.0f - zero, -1024.0f - zero);
+      to[0] = multiply_pairs<T>(fma_pairs<T>(pick_bytes(word, 0x64646464u, 0x4140), 0x3c003c00u, less), from.scale);
+      to[1] = multiply_pairs<T>(fma_pairs<T>(pick_bytes(word, 0x64646464u, 0x4342), 0x3c003c00u, less), from.scale);
+    } else {  // 0x4b000000 is 2^23 as float
+      float x[4];
+      KILN_UNROLL
+      for (int k = 0; k < 4; ++k) x[k] = bits_as_float(pick_bytes(word, 0x4b000000u, 0x7540 + k)) - 8388608.0f - zero;
+      to[0] = multiply_pairs<T>(two_narrow<T>(x[0], x[1]), from.scale);
+      to[1] = multiply_pairs<T>(two_narrow<T>(x[2], x[3]), from.scale);
+    }
+  }
+};
+
+/// Writes rows of stored numbers out as what they mean, a row's depth contiguous; a thread writes a piece.
+template <class T, class Weights> KILN_FN void widen_numbers(const Weights& weights, T* to, int rows, int depth) {
+  constexpr int threads = 256;
+  const int pieces = depth / Weights::run;
+  const i64 at = static_cast<i64>(block_x()) * threads + thread_index();
+  if (at >= static_cast<i64>(rows) * pieces) return;
+  const int row = static_cast<int>(at / pieces), column = static_cast<int>(at % pieces) * Weights::run;
+  typename Weights::piece from;
+  weights.read(from, row, column, true);
+  auto* out = reinterpret_cast<pack<u32, 4>*>(to + static_cast<i64>(row) * depth + column);
+  KILN_UNROLL
+  for (int i = 0; i < Weights::run / 4; i += 2) {
+    u32 low[2], high[2];
+    weights.take(low, from, i);
+    weights.take(high, from, i + 1);
+    out[i / 2] = {{low[0], low[1], high[0], high[1]}};
+  }
+}
+
+}  // namespace kiln::gpu

@@ -1,0 +1,98 @@
+// Pointwise programs whose operands repeat along rows or from row to row: short rows run joined, whatever their extent.
+#include "runtime/compare.hpp"
+
+namespace kiln::testing {
+namespace {
+
+// About 2000 elements, so that pieces begin and end within a tensor.
+std::int64_t rows_of(std::int64_t n) { return 2 + 6000 / n; }
+
+TEST(repeated_rows, floats_equal_the_reference) {
+  for (const std::int64_t n : {2, 7, 13, 31, 33, 197, 257, 1000, 1025}) {
+    SCOPED_TRACE(n);
+    const std::int64_t rows = rows_of(n);
+    const auto make = [&](builder& b) {
+      const value x = b.input("x", dtype::f32, {rows, n}), row = b.input("row", dtype::f32, {1, n}),
+                  column = b.input("column", dtype::f32, {rows, 1});
+      b.output(x - row);
+      b.output(row - x);
+      b.output(x / column);
+      b.output(column - row);
+      b.output((x * row - column).relu());
+      b.output(x < row);
+      b.output((x > column).where(x, row.broadcast_to({rows, n})));
+    };
+    expect_same(make, random_inputs(make, 3, 1, 3), {1e-6, 1e-6});
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(repeated_rows, other_types_equal_the_reference) {
+  for (const dtype type : {dtype::i64, dtype::i32, dtype::u8, dtype::f64, dtype::f16})
+    for (const std::int64_t n : {3, 17, 31, 199}) {
+      SCOPED_TRACE(::testing::Message() << to_string(type) << ' ' << n);
+      const std::int64_t rows = rows_of(n);
+      const auto make = [&](builder& b) {
+        const value x = b.input("x", type, {rows, n}), row = b.input("row", type, {1, n}),
+                    column = b.input("column", type, {rows, 1});
+        b.output(x + row);
+        b.output(column - x);
+        b.output(x < column);
+      };
+      expect_same(make, random_inputs(make, 3, 0, 50), {1e-3, 1e-3});
+      if (::testing::Test::HasFailure()) return;
+    }
+}
+
+// Dims in the middle that repeat, of which several are joined.
+TEST(repeated_rows, inner_dims_are_joined) {
+  const dims full{3, 5, 4, 6, 7};
+  const dims some[] = {{3, 1, 4, 1, 7}, {1, 5, 1, 6, 1}, {3, 5, 1, 1, 1},
+                       {1, 1, 4, 6, 7}, {3, 1, 1, 1, 7}, {1, 5, 1, 1, 7}};
+  for (const dims& lens : some)
+    for (const dims& more : some) {
+      SCOPED_TRACE(to_string(shape{dtype::f32, lens}) + to_string(shape{dtype::f32, more}));
+      expect_same(
+          [&](builder& b) {
+            const value x = b.input("x", dtype::f32, full), y = b.input("y", dtype::f32, lens),
+                        z = b.input("z", dtype::f32, more);
+            b.output((x - y) * z);
+          },
+          {1e-6, 1e-6});
+      if (::testing::Test::HasFailure()) return;
+    }
+}
+
+// Operands that are views: every second row, a part of each row, dims exchanged.
+TEST(repeated_rows, operands_are_views) {
+  for (const std::int64_t n : {5, 9, 40}) {
+    SCOPED_TRACE(n);
+    const std::int64_t rows = rows_of(n);
+    expect_same(
+        [&](builder& b) {
+          const value x = b.input("x", dtype::f32, {rows, n}), wide = b.input("wide", dtype::f32, {2 * rows, n + 3}),
+                      row = b.input("row", dtype::f32, {1, n}), across = b.input("across", dtype::f32, {n, rows});
+          b.output(x - wide.slice({{0, 1}, {0, 2}, {2 * rows, n + 2}, {2, 1}}) * row);
+          b.output(across.transpose({1, 0}) - row);
+        },
+        {1e-6, 1e-6});
+  }
+}
+
+// Norms whose scale and shift repeat along rows, and from image to image.
+TEST(repeated_rows, norms_by_channel_equal_the_reference) {
+  for (const std::int64_t n : {2, 7, 31, 49, 300})
+    for (const std::int64_t batch : {1, 3}) {
+      SCOPED_TRACE(n);
+      expect_same(
+          [&](builder& b) {
+            const value x = b.input("x", dtype::f32, {batch, 19, n}), scale = b.input("scale", dtype::f32, {1, 19, 1}),
+                        shift = b.input("shift", dtype::f32, {1, 19, 1});
+            b.output(x.normalize({2}) * scale + shift);
+          },
+          {1e-4, 1e-4});
+    }
+}
+
+}  // namespace
+}  // namespace kiln::testing

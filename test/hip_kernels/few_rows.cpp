@@ -1,0 +1,152 @@
+// Products of few rows by constant weights, as they are and as they are stored.
+#include "kiln/backend/hip/kernels/gemm/gemm_few_rows.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "emulated_device.hpp"
+
+using namespace kiln::gpu;
+
+namespace {
+
+// result = sums * 2 + a value of each position
+template <class T> struct doubled {
+  static constexpr int width = 8;
+  static constexpr bool along_rows = false;
+  result_place<T, false> place;
+  epilogue_operand bias;
+  template <int V> struct operands { T bias[V]; };
+  template <int V> void read(operands<V>& to, const position& p, int count) const {
+    read_run<T, run_kind::contiguous, false>(to.bias, bias, p, count);
+  }
+  template <class S, int V> void apply(S (&v)[V], const operands<V>& x, const position& p, int count) const {
+    T out[V];
+    for (int i = 0; i < V; ++i) out[i] = narrow<T>(v[i] * 2 + widen(x.bias[i]));
+    write_run<false>(place, out, p, count);
+  }
+};
+
+// `weight(j, k)` is what the weights mean; both products round once, to T.
+template <class T, int Atoms, int Tiles, int Warps, int Ahead, class Weights, class Weight>
+void check(const Weights& weights, int rows, int cols, int depth, Weight weight) {
+  const int row_step = depth + 8;  // rows lie apart
+  const auto n = [](int count) { return static_cast<std::size_t>(count); };
+  auto a = random_values<T>(n(rows * row_step), 1);
+  for (int i = 0; i < rows; ++i)  // what nobody may read
+    for (int k = depth; k < row_step; ++k) a[n(i * row_step + k)] = narrow<T>(NAN);
+  const auto bias = random_values<T>(n(rows * cols), 3);
+  std::vector<T> c(n(rows * cols + 8), narrow<T>(77.0f));
+  const doubled<T> result{{{c.data(), {0, 0, cols, 1}, 0}}, {bias.data(), {0, 0, cols, 1}}};
+  const matrix_argument<T> left{a.data(), {0, 0}, row_step, 1};
+  run_grid((cols + Tiles * 16 - 1) / (Tiles * 16), 1, Warps * warp_lanes,
+           n(Warps * Atoms * 8 * few_rows_step(Tiles * 16)) * sizeof(float), [&](char* shared) {
+             gemm_of_few_rows<T, Weights, Atoms, Tiles, Warps, Ahead>(left, weights, result, rows, cols, depth,
+                                                                      reinterpret_cast<float*>(shared));
+           });
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < cols; ++j) {
+      double sum = 0;
+      for (int k = 0; k < depth; ++k) sum += static_cast<double>(widen(a[n(i * row_step + k)])) * weight(j, k);
+      const double expected = 2 * sum + static_cast<double>(widen(bias[n(i * cols + j)]));
+      const double bound = kiln::elementary::same<T, f16> ? 1e-3 : 8e-3;
+      ASSERT_NEAR(static_cast<double>(widen(c[n(i * cols + j)])), expected, bound * (1 + std::abs(expected)))
+          << i << " " << j;
+    }
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(widen(c[n(rows * cols + i)]), 77.0f);
+}
+
+template <class T, int Atoms, int Tiles, int Warps, int Ahead> void check_plain(int rows, int cols, int depth) {
+  const auto b = random_values<T>(static_cast<std::size_t>(cols * depth), 2);
+  const plain_numbers<T> weights{{b.data(), depth * 2, nullptr, nullptr, 0, 0, 0}};
+  check<T, Atoms, Tiles, Warps, Ahead>(weights, rows, cols, depth, [&](int j, int k) {
+    return static_cast<double>(widen(b[static_cast<std::size_t>(j * depth + k)]));
+  });
+}
+
+TEST(device_few_rows, one_row) {
+  check_plain<f16, 1, 1, 4, 2>(1, 32, 512);
+  check_plain<bf16, 1, 2, 2, 3>(1, 64, 256);
+}
+TEST(device_few_rows, many_rows_of_ragged_sizes) {
+  check_plain<f16, 1, 1, 4, 2>(7, 40, 296);  // a depth that ends within a chunk
+  check_plain<f16, 2, 1, 2, 4>(13, 24, 72);  // fewer chunks than are read ahead
+  check_plain<bf16, 4, 2, 4, 1>(29, 72, 520);
+}
+
+// Numbers of `Weights::bits` bits, seeded, with their scales and zero points.
+template <class T, class Weights> struct stored {
+  std::vector<unsigned char> data, zeros;
+  std::vector<T> scales;
+  int depth, zero;
+  bool zeros_apart, is_signed;
+  stored(int cols, int depth, int block, int zero, bool zeros_apart, bool is_signed)
+      : data(static_cast<std::size_t>(cols * depth * Weights::bits / 8)),
+        depth(depth),
+        zero(zero),
+        zeros_apart(zeros_apart),
+        is_signed(is_signed) {
+    const int blocks = depth / block;
+    zeros.resize(static_cast<std::size_t>(cols * zero_row(blocks)));
+    std::mt19937 engine(5);
+    for (auto* bytes : {&data, &zeros})
+      for (unsigned char& x : *bytes) x = static_cast<unsigned char>(engine());
+    scales = random_values<T>(static_cast<std::size_t>(cols * blocks), 6);
+    for (T& x : scales) x = narrow<T>(widen(x) / 16);
+  }
+  static int zero_row(int blocks) { return (blocks * Weights::bits + 7) / 8; }
+  static int field(const std::vector<unsigned char>& of, int row_bytes, int row, int at) {
+    constexpr int each = 8 / Weights::bits;
+    return of[static_cast<std::size_t>(row * row_bytes + at / each)] >> at % each * Weights::bits &
+           ((1 << Weights::bits) - 1);
+  }
+  Weights weights(int block) const {
+    Weights w;
+    static_cast<stored_argument&>(w) = {data.data(),
+                                        depth * Weights::bits / 8,
+                                        scales.data(),
+                                        zeros.data(),
+                                        depth / block,
+                                        zero_row(depth / block),
+                                        is_signed ? zero + 128 : zero};
+    return w;
+  }
+  double value(int block, int row, int k) const {
+    const int blocks = depth / block;
+    int number = field(data, depth * Weights::bits / 8, row, k);
+    if (is_signed && number > 127) number -= 256;
+    const int z = zeros_apart ? field(zeros, zero_row(blocks), row, k / block) : zero;
+    const double exact =
+        (number - z) * static_cast<double>(widen(scales[static_cast<std::size_t>(row * blocks + k / block)]));
+    return static_cast<double>(widen(narrow<T>(static_cast<float>(exact))));  // weights are of type T
+  }
+};
+
+template <class T, class Weights> void check_stored(int block, int zero, bool zeros_apart, bool is_signed) {
+  constexpr int cols = 24, depth = 5 * 128;
+  const stored<T, Weights> s(cols, depth, block, zero, zeros_apart, is_signed);
+  const auto value = [&](int j, int k) { return s.value(block, j, k); };
+  check<T, 1, 1, 3, 2>(s.weights(block), 5, cols, depth, value);
+  // and written out
+  std::vector<T> wide(static_cast<std::size_t>(cols * depth));
+  run_grid((cols * depth / Weights::run + 255) / 256, 1, 256, 0,
+           [&](char*) { widen_numbers<T>(s.weights(block), wide.data(), cols, depth); });
+  for (int j = 0; j < cols; ++j)
+    for (int k = 0; k < depth; ++k)
+      ASSERT_EQ(static_cast<double>(widen(wide[static_cast<std::size_t>(j * depth + k)])), value(j, k))
+          << j << " " << k;
+}
+
+TEST(device_few_rows, numbers_of_four_bits) {
+  check_stored<f16, nibbles<f16, 32, false>>(32, 8, false, false);
+  check_stored<f16, nibbles<f16, 128, true>>(128, 0, true, false);
+  check_stored<bf16, nibbles<bf16, 64, true>>(64, 0, true, false);
+}
+TEST(device_few_rows, numbers_of_eight_bits) {
+  check_stored<f16, byte_numbers<f16, 32, false, true>>(32, 0, false, true);
+  check_stored<f16, byte_numbers<f16, 16, true, false>>(16, 0, true, false);
+  check_stored<bf16, byte_numbers<bf16, 32, false, true>>(32, -3, false, true);
+}
+
+}  // namespace
