@@ -3,6 +3,7 @@
 #include "kiln/op/linear/dot.hpp"
 #include "kiln/op/quant/integer_dot.hpp"
 #include "kiln/pass/constant_matrix.hpp"
+#include "kiln/pass/late_widening.hpp"
 #include "kiln/pass/note.hpp"
 
 namespace kiln {
@@ -63,6 +64,28 @@ template <class Module> class constant_folder {
       if (r_.input({u, 0}, 0).instruction == i) return false;
     }
     return true;
+  }
+  // Whether what reads the value, through views, are dots whose right operand it is.
+  constexpr bool only_right_of_dots(std::uint32_t i) const {
+    for (std::uint32_t u : r_.users(i)) {
+      if (u == rewriter<Module>::output_user) return false;
+      const bool right = r_.template get_if<op::dot>({u, 0}) && r_.input({u, 0}, 0).instruction != i;
+      if (!right && (r_[u].op.kind() != op_kind::view || !only_right_of_dots(u))) return false;
+    }
+    return true;
+  }
+  // See late_widening.hpp.
+  constexpr bool is_widened_late(std::uint32_t i) const {
+    if (std::is_constant_evaluated()) return false;
+    if constexpr (std::is_same_v<typename rewriter<Module>::operation, operation>) {
+      if (!r_.template get_if<op::convert>({i, 0}) || r_[i].results[0].type != dtype::f32) return false;
+      const value_id from = r_[i].inputs[0];
+      const shape& stored = r_.shape_of(from);
+      return (stored.type == dtype::f16 || stored.type == dtype::bf16) && stored.is_constant() &&
+             bytes_of(stored) >= static_cast<std::int64_t>(least_late_bytes) && viewed_constant(r_, from) &&
+             widens_late() && only_right_of_dots(i);
+    }
+    return false;
   }
   constexpr bool feeds_contraction(std::uint32_t i) const {
     for (std::uint32_t u : r_.users(i))
@@ -128,6 +151,7 @@ template <class Module> class constant_folder {
   }
 
   constexpr void fold_elements(std::uint32_t i) {
+    if (is_widened_late(i)) return;
     std::int64_t from = 0;
     for (value_id v : r_[i].inputs) {
       const constant_view c = viewed_constant(r_, v);

@@ -1,9 +1,18 @@
 #pragma once
 #include "kiln/pass/fusion_body.hpp"
+#include "kiln/pass/late_widening.hpp"
 
 namespace kiln {
 
 namespace detail {
+
+// What may join a group: not a conversion that whoever makes the kernels widens, see late_widening.hpp.
+template <class Module> constexpr bool joins_pointwise(const Module& m, std::uint32_t i) {
+  if (!is_kind(m, i, op_kind::pointwise)) return false;
+  if constexpr (std::is_same_v<Module, module_graph>)
+    if (!std::is_constant_evaluated()) return !(widens_late() && is_left_to_widen(m, i));
+  return true;
+}
 
 // Groups over equal dims that read one value run together, though none reads the other: rotary embeddings are two such.
 template <class Module> constexpr std::uint32_t merge_siblings(const Module& m, fusion_groups<Module>& groups) {
@@ -13,7 +22,7 @@ template <class Module> constexpr std::uint32_t merge_siblings(const Module& m, 
     if (m[source].kind == instruction_kind::literal || repeated_constant(m, {source, 0})) continue;
     small_vector<std::uint32_t> readers;
     for (std::uint32_t u : groups.users(source)) {
-      if (u == groups.output_user || !is_kind(m, u, op_kind::pointwise) || groups.together(u, source)) continue;
+      if (u == groups.output_user || !joins_pointwise(m, u) || groups.together(u, source)) continue;
       bool placed = false;
       std::uint32_t tries = 0;
       for (std::size_t k = readers.size(); k-- > 0 && !placed && tries < tried;) {
@@ -42,16 +51,16 @@ template <class Program> constexpr pass_note fuse_pointwise(Program& p) {
   for_each_unfused(p, [&](auto& m) {
     fusion_groups<typename Program::module_type> groups(m);
     for (std::uint32_t i = 0; i < groups.size(); ++i) {
-      if (!is_kind(m, i, op_kind::pointwise)) continue;
+      if (!detail::joins_pointwise(m, i)) continue;
       for (value_id v : m[i].inputs)
-        if (is_kind(m, v.instruction, op_kind::pointwise) && m.shape_of(v).lens == m[i].results[0].lens &&
+        if (detail::joins_pointwise(m, v.instruction) && m.shape_of(v).lens == m[i].results[0].lens &&
             groups.members(i) + groups.members(v.instruction) <= max_group_members)
           groups.merge(v.instruction, i);
     }
     note.count("merge siblings", detail::merge_siblings(m, groups));
     group_fuser<Program> fuser(p, m, groups);
     for (const auto& members : groups.lists())
-      if (!members.empty() && is_kind(m, members[0], op_kind::pointwise)) {
+      if (!members.empty() && detail::joins_pointwise(m, members[0])) {
         fuser.fuse(members, fusion::pointwise);
         note.count("group");
       }

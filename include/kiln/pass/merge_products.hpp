@@ -1,5 +1,6 @@
 #pragma once
 #include "kiln/graph/fold.hpp"
+#include "kiln/pass/constants.hpp"
 #include "kiln/pass/fusion_group.hpp"
 
 namespace kiln {
@@ -50,15 +51,41 @@ template <class Rewriter> class product_merger {
     value_id product, weights, bias, result;
   };
 
+  // The constant that a value is, or is widened of through views: see late_widening.hpp.
+  constexpr constant_view stored(value_id v) const {
+    if (const literal* l = r_.constant(v)) return {l, layout::standard(l->get_shape().lens)};
+    inline_vector<value_id, 8> views;
+    for (; r_.is_kind(v, op_kind::view); v = r_.input(v, 0)) {
+      if (views.size() == views.capacity()) return {};
+      views.push_back(v);
+    }
+    if (!r_.template get_if<op::convert>(v)) return {};
+    constant_view c = viewed_constant(r_, r_.input(v, 0));
+    for (std::size_t k = views.size(); c && k-- > 0;) {
+      const auto next = r_.producer(views[k]).op.map(c.at);
+      if (!next) return {};
+      c.at = *next;
+    }
+    return c;
+  }
   // The constant of this rank (and leading extents of 1) that a value is or repeats over leading dims.
   constexpr value_id repeated(value_id v, std::size_t rank) const {
     if (r_.template get_if<op::multibroadcast>(v)) v = r_.input(v, 0);
-    const literal* l = r_.constant(v);
-    if (!l || l->has_symbols() || l->get_shape().rank() < rank) return {};
-    const dims& lens = l->get_shape().lens;
-    for (std::size_t d = 0; d + rank < lens.size(); ++d)
-      if (!(lens[d] == dimension(1))) return {};
+    const constant_view c = stored(v);
+    if (!c || c.from->has_symbols() || c.at.lens.size() < rank) return {};
+    for (std::size_t d = 0; d + rank < c.at.lens.size(); ++d)
+      if (!(c.at.lens[d] == dimension(1))) return {};
     return v;
+  }
+  // Whether a matrix lies column by column.
+  static constexpr bool is_turned(const layout& at) {
+    const std::size_t rank = at.lens.size();
+    return rank > 1 && at.strides[rank - 2] == dimension(1) && !(at.strides[rank - 1] == dimension(1));
+  }
+  constexpr bool alike(value_id a, value_id b) const {
+    const constant_view x = stored(a), y = stored(b);
+    return r_.shape_of(a).type == r_.shape_of(b).type && x.from->get_shape().type == y.from->get_shape().type &&
+           is_turned(x.at) == is_turned(y.at);
   }
   constexpr bool find(std::uint32_t u, std::uint32_t source, branch& b) const {
     b.product = {u, 0};
@@ -96,7 +123,7 @@ template <class Rewriter> class product_merger {
     std::int64_t bytes = 0;
     for (const branch& b : all) {
       const shape& s = r_.shape_of(b.weights);
-      if (!same.empty() && s.type != r_.shape_of(same[0].weights).type) continue;
+      if (!same.empty() && !alike(b.weights, same[0].weights)) continue;
       if (bytes + s.bytes().value() > most_bytes) continue;
       bytes += s.bytes().value();
       same.push_back(b);
@@ -120,12 +147,25 @@ template <class Rewriter> class product_merger {
   }
   constexpr value_id joined(const small_vector<branch>& branches, value_id branch::*part, std::size_t rank) {
     small_vector<literal> parts;
+    dimension height = 1;
+    const bool turned = is_turned(stored(branches[0].*part).at);
     for (const branch& b : branches) {
-      dims lens = r_.shape_of(b.*part).lens;
-      while (lens.size() > rank) lens.erase(0);
-      parts.push_back(r_.constant(b.*part)->reshaped(lens));
+      constant_view c = stored(b.*part);
+      while (c.at.lens.size() > rank) c.at.lens.erase(0), c.at.strides.erase(0);
+      if (turned) {  // its columns are rows, one after the other
+        std::swap(c.at.lens[0], c.at.lens[1]);
+        std::swap(c.at.strides[0], c.at.strides[1]);
+        height = c.at.lens[1];
+      }
+      parts.push_back(laid_out(*c.from, c.at));
+      if (turned) parts.back() = parts.back().reshaped({parts.back().get_shape().elements()});
     }
-    return r_.add_literal(side_by_side(parts));
+    literal all = side_by_side(parts);
+    if (turned) all = all.reshaped({all.get_shape().elements() / height, height});
+    const dtype type = r_.shape_of(branches[0].*part).type;
+    value_id made = r_.add_literal(std::move(all));
+    if (r_.shape_of(made).type != type) made = r_.add(op::convert{type}, {made});
+    return turned ? r_.add(op::transpose{{1, 0}}, {made}) : made;
   }
   constexpr value_id broadcast_to(value_id v, const dims& lens) {
     return r_.shape_of(v).lens == lens ? v : r_.add(op::multibroadcast{lens}, {v});

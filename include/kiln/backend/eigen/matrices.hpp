@@ -56,13 +56,27 @@ template <class T> class batched_matrices {
   std::size_t split_ = 0;
 };
 
-/// Whether a right operand is one constant matrix for the whole batch.
-inline bool is_constant_matrix(const kernel_request& r, std::size_t input) {
-  if (!r.constants[input]) return false;
-  const layout& l = r.constant_layouts[input];
+/// Whether a layout has one matrix for the whole batch.
+inline bool is_one_matrix(const layout& l) {
   for (std::size_t d = 0; d + 2 < l.lens.size(); ++d)
     if (!(l.strides[d] == dimension(0)) && !(l.lens[d] == dimension(1))) return false;
   return true;
+}
+/// Whether a right operand is one constant matrix for the whole batch.
+inline bool is_constant_matrix(const kernel_request& r, std::size_t input) {
+  return r.constants[input] && is_one_matrix(r.constant_layouts[input]);
+}
+
+/// A constant's matrix, packed by `pack` to `size(k, n)` elements of so many `bytes`.
+template <class T, class Size, class Pack>
+buffer packed_matrix(const kernel_request& r, const literal& weights, const layout& l, Size size, Pack&& pack,
+                     std::size_t bytes = sizeof(T)) {
+  const std::size_t rank = l.lens.size();
+  const std::int64_t k = l.lens[rank - 2].value(), n = l.lens[rank - 1].value();
+  return r.packed(static_cast<std::size_t>(size(k, n)) * bytes, [&](std::byte* to) {
+    pack(*r.pool, reinterpret_cast<T*>(to), weights.bytes() + l.offset.value() * static_cast<std::int64_t>(sizeof(T)),
+         l.strides[rank - 2].value(), l.strides[rank - 1].value(), k, n);
+  });
 }
 
 /// A constant right operand, packed by `pack` to `size(k, n)` elements of `T`, or of so many `bytes` each. Empty where
@@ -71,14 +85,7 @@ template <class T, class Size, class Pack>
 buffer packed_constant(const kernel_request& r, std::size_t input, Size size, Pack pack,
                        std::size_t bytes = sizeof(T)) {
   if (!is_constant_matrix(r, input)) return {};
-  const literal* const weights = r.constants[input];
-  const layout& l = r.constant_layouts[input];
-  const std::size_t rank = l.lens.size();
-  const std::int64_t k = l.lens[rank - 2].value(), n = l.lens[rank - 1].value();
-  return r.packed(static_cast<std::size_t>(size(k, n)) * bytes, [&](std::byte* to) {
-    pack(*r.pool, reinterpret_cast<T*>(to), weights->bytes() + l.offset.value() * static_cast<std::int64_t>(sizeof(T)),
-         l.strides[rank - 2].value(), l.strides[rank - 1].value(), k, n);
-  });
+  return packed_matrix<T>(r, *r.constants[input], r.constant_layouts[input], size, pack, bytes);
 }
 
 }  // namespace kiln::eigen

@@ -6,6 +6,7 @@
 #include "kiln/onnx/import.hpp"
 #include "kiln/pass/fuse_attention.hpp"
 #include "kiln/pass/keep_rows.hpp"
+#include "kiln/pass/late_widening.hpp"
 #include "kiln/runtime/saved_program.hpp"
 
 namespace kiln::language::detail {
@@ -235,6 +236,7 @@ std::optional<program> joined_program(const program& model, const decoder_ports&
   program p = model;
   pass_options simplify;
   simplify.fuse = false;
+  const kiln::detail::late_widening late(!t.has_device());  // as its compilation
   optimize(p, simplify, {t.passes().forms, {}});
   fuse_attention(p);
   why = join_rows(p, ports, layers, unsure);

@@ -52,6 +52,45 @@ template <class Stored> class stored_right {
   std::int64_t each_;
 };
 
+/// Packs B[K, N] that is stored as the packed numbers are, else as `pack_b`.
+template <class Stored>
+void pack_stored_b(thread_pool& pool, Stored* to, const void* from, std::ptrdiff_t row_stride,
+                   std::ptrdiff_t col_stride, std::int64_t k, std::int64_t n) {
+  using V = native_vec<float>;
+  constexpr std::int64_t full = register_tile<float>::width, lanes = native_lanes<float>;
+  constexpr auto each = static_cast<std::ptrdiff_t>(sizeof(Stored));
+  const std::int64_t chunks = ceil_div(k, packed_rows_per_task);
+  pool.parallel_for(ceil_div(n, full) * chunks, [&](std::int64_t task, unsigned) {
+    const std::int64_t col = task / chunks * full, row = task % chunks * packed_rows_per_task;
+    const std::int64_t width = panel_width<float>(col, n);
+    const std::int64_t rows = std::min(packed_rows_per_task, k - row), cols = std::min(full, n - col);
+    const std::byte* const in = static_cast<const std::byte*>(from) + (row * row_stride + col * col_stride) * each;
+    // lines of the block are contiguous; as floats they are turned by whole vectors
+    const bool by_columns = row_stride == 1 && col_stride != 1;
+    const std::int64_t lines = by_columns ? cols : rows, length = by_columns ? rows : cols;
+    const std::ptrdiff_t line = by_columns ? col_stride : row_stride, step = by_columns ? 1 : col_stride;
+    alignas(64) float block[packed_rows_per_task * full], wide[packed_rows_per_task * full];
+    Stored some[std::max(packed_rows_per_task, full) + lanes] = {};
+    for (std::int64_t i = 0; i < lines; ++i) {
+      const std::byte* const at = in + i * line * each;
+      if (step == 1)
+        std::memcpy(some, at, static_cast<std::size_t>(length * each));
+      else
+        for (std::int64_t j = 0; j < length; ++j) std::memcpy(some + j, at + j * step * each, sizeof(Stored));
+      float* const out = block + i * length;
+      std::int64_t j = 0;
+      for (; j + lanes <= length; j += lanes) store(out + j, load_stored<V>(some + j));
+      if (j < length) store_n(out + j, load_stored<V>(some + j), static_cast<int>(length - j));
+    }
+    if (by_columns)
+      pack_panel(wide, width, block, 1, length, rows, cols);
+    else
+      pack_panel(wide, width, block, length, 1, rows, cols);
+    Stored* const panel = to + col * k + row * width;
+    for (std::int64_t i = 0; i < rows * width; i += lanes) store_as(panel + i, load<V>(wide + i));
+  });
+}
+
 /// Floats of scratch that `stored_gemm` uses for products of up to `m` rows, those of the whole batch.
 inline std::int64_t stored_gemm_scratch_size(std::int64_t m, std::int64_t n, std::int64_t k, unsigned workers) {
   return (stored_right<half>::scratch_size(k) + matrix_unit_scratch_size<float>(m, n, k)) * workers;

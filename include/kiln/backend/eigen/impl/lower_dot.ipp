@@ -4,10 +4,12 @@
 #include "kiln/backend/eigen/epilogue.hpp"
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/backend/eigen/matrices.hpp"
+#include "kiln/backend/eigen/stored_packing.hpp"
 #include "kiln/backend/eigen/stored_products.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 #include "kiln/runtime/tuner.hpp"
+#include "kiln/runtime/widened_constant.hpp"
 
 namespace kiln::eigen {
 namespace {
@@ -22,6 +24,14 @@ class dot_kernel final : public kernel {
         task_rows_(r.decide(std::numeric_limits<std::int64_t>::max(), [&] { return task_rows; })) {
     const isa_table& isa = *kiln_eigen_isa();
     const std::size_t weights = body_.operands[1];
+    if (const widened_constant w = find_widened_constant(r.graph, r.instruction.inputs[weights]);
+        w && !r.constants[weights] && !r.near_constants && is_one_matrix(r.constant_layouts[weights])) {
+      stored_ = static_cast<dtype>(r.decide(dtype_count, [&] { return w.from->get_shape().type; }));
+      packed_ = packed_matrix<half>(r, *w.from, w.at, isa.packed_b_floats, [&](auto& pool, half* to, auto... from) {
+        kiln_eigen_pack_stored(pool, stored_, reinterpret_cast<std::byte*>(to), from...);
+      });
+      return;
+    }
     if (is_constant_matrix(r, weights))
       stored_ = static_cast<dtype>(r.decide(dtype_count, [&] { return type_to_store(r, weights); }));
     if (stored_ == dtype::f32) {

@@ -170,7 +170,8 @@ value decoder_weights::product(value x, std::string_view role, std::int64_t laye
   if (a_.weights && e.format != weight_format::plain) ++kept_;
   if (a_.weights && e.format == weight_format::plain) {
     w = narrow(e, order_of(role), columns_first).convert(a_.type).transpose({1, 0});
-  } else if (columns_first || e.format != weight_format::plain || a_.type != dtype::f32) {
+  } else if (columns_first || e.format != weight_format::plain || a_.type != dtype::f32 || size_of(e.type) == 2) {
+    // 16-bit floats stay so until they are packed
     w = stored(e, order_of(role)).convert(a_.type);
     if (!columns_first) w = w.transpose({1, 0});
   } else {

@@ -3,6 +3,7 @@
 
 #include "kiln/core/huge_page.hpp"
 #include "kiln/core/mapped_file.hpp"
+#include "kiln/pass/late_widening.hpp"
 #include "kiln/runtime/impl/compile/free_constants.hpp"
 #include "kiln/runtime/impl/compile/make_step_kernel.hpp"
 #include "kiln/runtime/impl/plan/labels.hpp"
@@ -99,13 +100,49 @@ class planner {
   void make_kernels() {
     kernels_.resize(graph_.size());
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+      if (!is_left_to_widen(graph_, i)) continue;
+      if (only_products_read(i))
+        widened_.push_back(i);
+      else
+        widen(i);
+    }
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       const instruction& ins = graph_[i];
       if (ins.kind != instruction_kind::op || is_view(ins) || lower::is_concat(ins)) continue;
+      if (std::binary_search(widened_.begin(), widened_.end(), i)) continue;
       if (choices_.tuning) choices_.tuning->next(i, graph_.size(), label_of(ins, i));
-      naming(ins, i, [&] { kernels_[i] = make_step_kernel(program_, i, target_, layouts_, pool_, choices_, memory_); });
+      naming(ins, i, [&] {
+        kernels_[i] = make_step_kernel(program_, i, target_, layouts_, pool_, choices_, memory_, widened_);
+      });
       for (std::size_t k = 0; k < ins.inputs.size(); ++k)
         if (kernels_[i]->packed_input(k)) leave(i, ins.inputs[k]);
     }
+    for (const std::uint32_t i : widened_) widen(i);
+  }
+  // What no kernel holds in its own form is f32 from here on.
+  void widen(std::uint32_t i) {
+    if (const widened_constant w = find_widened_constant(graph_, {i, 0}))
+      become_literal(i, laid_out(widened_literal(graph_, w), w.at));
+  }
+  // Through views.
+  bool only_products_read(std::uint32_t i) {
+    const auto& readers = values_.readers().beside({i, 0});
+    return std::all_of(readers.begin(), readers.end(), [&](const lower::uses::user& u) {
+      if (u.instruction == lower::none) return false;
+      const instruction& by = graph_[u.instruction];
+      if (is_view(by)) return only_products_read(u.instruction);
+      const auto* const fused = by.op.get_if<op::fused>();
+      return by.op.is<op::dot>() || (fused && fused->kind == fusion::contraction);
+    });
+  }
+  // In place of a conversion.
+  void become_literal(std::uint32_t i, literal made) {
+    const value_id from = graph_[i].inputs[0];
+    graph_[i].kind = instruction_kind::literal;
+    graph_[i].op = {};
+    graph_[i].constant = std::move(made);
+    graph_[i].inputs.clear();
+    leave(i, from);
   }
   // A kernel that holds a constant in its own form reads it no more, and one that nothing reads is freed.
   void leave(std::uint32_t i, value_id v) {
@@ -114,6 +151,8 @@ class planner {
     if (graph_[last].kind == instruction_kind::literal) {
       if (graph_[last].constant.data().size() >= huge_page / 2) forget_pages(graph_[last].constant.data());
       free_constant(graph_[last]);
+    } else if (find_widened_constant(graph_, {last, 0})) {
+      become_literal(last, literal(graph_[last].results[0], buffer()));
     }
   }
 
@@ -248,6 +287,7 @@ class planner {
   lower::layout_plan<program> layouts_;
   plan plan_;
   std::vector<std::unique_ptr<kernel>> kernels_;
+  std::vector<std::uint32_t> widened_;  // conversions of large constants, see is_widened_late
   lower::memory_plan<program, planner> values_;
   std::uint32_t nowhere_ = lower::none;
 };

@@ -1,6 +1,7 @@
 #include "kiln/backend/eigen/stored_products.hpp"
 
 #include "kiln/backend/eigen/impl/isa/gemm_epilogues.hpp"
+#include "kiln/backend/eigen/stored_packing.hpp"
 #include "kiln/kernel/gemm/stored_gemm.hpp"
 
 namespace kiln::eigen {
@@ -40,5 +41,13 @@ constexpr stored_product_table table{
 }  // namespace
 
 extern "C" [[gnu::visibility("default")]] const stored_product_table* kiln_eigen_stored_products() { return &table; }
+
+extern "C" [[gnu::visibility("default")]] void kiln_eigen_pack_stored(thread_pool& pool, dtype type, std::byte* to,
+                                                                      const void* from, std::ptrdiff_t row,
+                                                                      std::ptrdiff_t col, std::int64_t k,
+                                                                      std::int64_t n) {
+  with_stored(type,
+              [&]<class Stored>(Stored) { pack_stored_b(pool, reinterpret_cast<Stored*>(to), from, row, col, k, n); });
+}
 
 }  // namespace kiln::eigen

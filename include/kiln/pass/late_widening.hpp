@@ -1,0 +1,30 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "kiln/fwd.hpp"
+
+namespace kiln::detail {
+
+/// While one lives in this thread, `constant_folding` leaves conversions to f32 of large constants of 16-bit floats
+/// that only products read, as right operands: who makes the kernels then widens one at a time, or none.
+class late_widening {
+ public:
+  explicit late_widening(bool wanted);
+  late_widening(const late_widening&) = delete;
+  late_widening& operator=(const late_widening&) = delete;
+  ~late_widening();
+
+ private:
+  bool before_;
+};
+
+bool widens_late();
+
+/// A smaller constant is not worth it.
+inline constexpr std::size_t least_late_bytes = 1 << 20;
+
+/// Whether an instruction converts such a constant, through views of it, to f32.
+bool is_left_to_widen(const module_graph& m, std::uint32_t i);
+
+}  // namespace kiln::detail

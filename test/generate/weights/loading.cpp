@@ -1,0 +1,96 @@
+#include <gmock/gmock.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "generate/weights/tiny_model.hpp"
+#include "kiln/config.hpp"
+
+// Matrices of 16 bits that are large enough to stay so until they are packed.
+namespace kiln::language::testing {
+namespace {
+
+tiny_model wide_llama(const std::string& stored, std::size_t layers) {
+  tiny_model m;
+  m.type = "llama";
+  m.expected.layers = layers;
+  m.expected.heads = 8, m.expected.kv_heads = 8, m.expected.depth = 96, m.expected.width = 768;
+  m.expected.vocabulary = 1024;
+  m.expected.inverse = {plain_angles(96, 10000)};
+  m.config = common_config(m.expected, m.type);
+  add_attention(m, stored);
+  add_feed_forward(m, "post_attention_layernorm", stored);
+  add_head(m, false, stored);
+  return m;
+}
+
+std::vector<float> logits_of(const language_model& m) {
+  const auto tokens = prompt_of(5, 1024);
+  workspace w = m.program().make_workspace();
+  sequence_state s = m.new_state();
+  std::vector<float> logits(5 * 1024);
+  m.run(s, w, tokens, 5, logits);
+  return logits;
+}
+
+TEST(loading, matrices_of_16_bits_are_packed_as_the_file_has_them) {
+  for (const char* stored : {"F16", "BF16"}) {
+    SCOPED_TRACE(stored);
+    tiny_model m = wide_llama(stored, 1);
+    const auto narrow = load_folder(m);
+    std::size_t packed = 0;
+    const std::string kind = std::string("packed, ") + (stored[0] == 'F' ? "f16" : "bf16");
+    for (const step_info& s : narrow->program().report().steps) {
+      packed += s.kernel.find(kind) != std::string::npos;
+      EXPECT_NE(s.kernel, "pointwise convert") << s.instruction;
+    }
+    EXPECT_GE(packed, 5U);  // query, key, value, output, head
+    // the same numbers in f32
+    for (file_tensor& t : m.tensors) {
+      std::vector<float> values(t.bytes.size() / 2);
+      decode(stored[0] == 'F' ? dtype::f16 : dtype::bf16, reinterpret_cast<const std::byte*>(t.bytes.data()),
+             values.data(), static_cast<std::int64_t>(values.size()));
+      t = tensor_of(t.name, t.extents, values);
+    }
+    const auto expected = logits_of(*load_folder(m)), found = logits_of(*narrow);
+    float most = 0;
+    for (const float x : expected) most = std::max(most, std::abs(x));
+    for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(found[i], expected[i], 2e-5F * most) << i;
+  }
+}
+
+double status_mib(const std::string& field) {
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(field)) return std::stod(line.substr(field.size() + 1)) / 1024;
+  return 0;
+}
+
+// f32 of the matrices would be another 40 MiB; the code that is read and what attention joins take some 15.
+[[noreturn]] void load_within_bounds(const std::filesystem::path& folder) {
+  malloc_trim(0);
+  std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins here
+  const double before = status_mib("VmRSS:");
+  const auto m = load_path(folder);
+  const double grown = status_mib("VmHWM:") - before;
+  const compile_report& r = m->program().report();
+  const double weights = static_cast<double>(r.packed_bytes + r.constant_bytes) / (1 << 20);
+  fprintf(stderr, "%.1f MiB of weights, %.1f MiB at the peak\n", weights, grown);
+  _exit(weights > 18 && weights < 30 && grown < 1.1 * weights + 24 ? 0 : 1);
+}
+
+TEST(loading, takes_little_more_memory_than_the_packed_weights) {
+  if (KILN_SANITIZES_ADDRESSES) GTEST_SKIP() << "shadow memory counts too";
+  const test::temporary_folder folder;
+  {
+    const tiny_model m = wide_llama("F16", 4);
+    folder.write("config.json", m.config.dump());
+    folder.write("model.safetensors", safetensors_file(m.tensors));
+  }
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process of its own
+  EXPECT_EXIT(load_within_bounds(folder.path()), ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace kiln::language::testing
