@@ -35,6 +35,9 @@ int main(int argc, char** argv) {
   if (argc != 8) fail("FOLDER_OF_BACKENDS FILE.gguf THREADS STREAMS PROMPT TOKENS ROUNDS");
   const int threads = std::atoi(argv[3]), streams = std::atoi(argv[4]), prompt = std::atoi(argv[5]),
             count = std::atoi(argv[6]), rounds = std::atoi(argv[7]);
+  // a run has room for 512 tokens: a prompt, or one of each stream
+  if (threads < 1 || streams < 1 || prompt < 1 || count < 1 || rounds < 1 || streams > 512 || prompt > 512)
+    fail("expected numbers above 0, of STREAMS and PROMPT at most 512");
   llama_log_set([](ggml_log_level, const char*, void*) {}, nullptr);
   ggml_backend_load_all_from_path(argv[1]);
   llama_backend_init();

@@ -3,7 +3,9 @@
 # and by turns: a prompt of 512 tokens, and greedy steps after it; then 32 streams side by side beside one alone, kiln's
 # over HTTP (`kiln serve`), llama.cpp's, whose npm package has no server, as a batch of its library.
 #
-#     bash bench/language/versus_llama.sh build/release [THREADS] [ROUNDS]
+#     bash bench/language/versus_llama.sh build/release [THREADS] [ROUNDS] [TOKENS]
+#
+# TOKENS: those that each stream makes, 32 unless said.
 #
 # llama.cpp comes from npm (node-llama-cpp with its prebuilt library and the sources of its headers) into build/peer.
 # Prints a table; takes about two minutes and 1 GB. Exit status 77, with the reason, where npm delivers nothing.
@@ -12,6 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 build=${1:?the build folder}
 threads=${2-2}
 rounds=${3-3}
+tokens=${4-32}
 version=3.22.1
 peer=$PWD/build/peer/llama
 
@@ -34,8 +37,16 @@ python=$(for p in python3 /usr/bin/python3; do "$p" -c 'import numpy' 2> /dev/nu
 model=$peer/tiny_q4_0.gguf
 [ -f "$model" ] || "$python" bench/language/make_gguf.py "$model"
 
-lines=$(mktemp) loads=$(mktemp)
-trap 'rm -f "$lines" "$loads"' EXIT
+lines=$(mktemp) loads=$(mktemp) log=$(mktemp) server=
+end() {
+  local status=$?
+  if [ -n "$server" ]; then kill -KILL "$server" 2> /dev/null || true; wait "$server" 2> /dev/null || true; fi
+  if [ "$status" != 0 ] && [ -s "$log" ]; then echo "the server's log:" >&2; cat "$log" >&2; fi
+  rm -f "$lines" "$loads" "$log"
+  exit "$status"
+}
+trap end EXIT
+trap 'exit 130' INT TERM
 for ((round = 0; round < rounds; ++round)); do
   echo "llama $("$peer/llama_steps" "$library" "$model" "$threads" 512 48 2)"
   for level in 0 4; do
@@ -60,19 +71,18 @@ for name, said in (("llama", "llama.cpp"), ("kiln0", "kiln"), ("kiln4", "kiln, `
     print(f"| {said} | {prompt:.0f} | {step:.1f} | {1000 / step:.1f} | {middle['llama'][0] / prompt:.2f} | {middle['llama'][1] / step:.2f} |")
 PYTHON
 
-# Streams: prompts of some thirty tokens, 32 made ones. kiln's port is one that is free.
+# Streams: prompts of some thirty tokens, and those that are made. kiln's port is one that is free.
 for ((round = 0; round < rounds; ++round)); do
   for streams in 1 32; do
-    echo "llama $("$peer/llama_streams" "$library" "$model" "$threads" "$streams" 30 32 $((streams == 1 ? 4 : 1)))"
+    echo "llama $("$peer/llama_streams" "$library" "$model" "$threads" "$streams" 30 "$tokens" $((streams == 1 ? 4 : 1)))"
   done
   for level in 0 4; do
     flag=; [ "$level" = 0 ] || flag=--accuracy-level-4
-    log=$(mktemp)
     "$build/bin/kiln" serve "tiny=$model" --port 0 --threads "$threads" $flag 2> "$log" & server=$!
     until url=$(grep -o 'http://[0-9.:]*' "$log"); do sleep 0.1; kill -0 $server; done
-    node bench/serve/load.mjs "$url" tiny --streams 32 --tokens 32 --rounds 1 |
-      sed -nE "s/^([0-9]+) streams?: .* ([0-9]+) tokens\\/s.*/kiln$level {\"streams\": \\1, \"tokens_per_second\": \\2}/p"
-    kill -TERM $server; wait $server; rm -f "$log"
+    node bench/serve/load.mjs "$url" tiny --streams 32 --tokens "$tokens" --rounds 1 |
+      sed -nE "s/^([0-9]+) streams?: .* ([0-9.]+) tokens\\/s.*/kiln$level {\"streams\": \\1, \"tokens_per_second\": \\2}/p"
+    kill -TERM $server; wait $server; server=
   done
 done > "$loads"
 "$python" - "$loads" <<'PYTHON'

@@ -45,7 +45,7 @@ function report(name, all, wall) {
   const between = good.flatMap((r) => r.times.slice(1).map((t, k) => t - r.times[k]));
   const made = good.reduce((n, r) => n + r.made, 0);
   const perSecond = made / wall * 1e3;
-  console.log(`${name}: ${good.length} of ${all.length} requests, ${made} tokens, ${perSecond.toFixed(0)} tokens/s; ` +
+  console.log(`${name}: ${good.length} of ${all.length} requests, ${made} tokens, ${perSecond.toFixed(1)} tokens/s; ` +
     `first token p50 ${ms(quantile(first, 0.5))} p99 ${ms(quantile(first, 0.99))}; ` +
     `between tokens p50 ${ms(quantile(between, 0.5))} p99 ${ms(quantile(between, 0.99))}`);
   return perSecond;

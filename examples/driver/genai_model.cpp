@@ -1,5 +1,7 @@
 #include "genai_model.hpp"
 
+#include <cmath>
+
 #include "command_line.hpp"
 #include "compile_flags.hpp"
 #include "files.hpp"
@@ -27,7 +29,7 @@ json value_of(const std::string& flag, const std::string& name, const std::strin
     number = std::stod(value, &read);
   } catch (const std::exception&) {
   }
-  if (read == 0 || read != value.size())
+  if (read == 0 || read != value.size() || !std::isfinite(number))
     throw usage_error(flag + " " + name + ": expected a number, true or false, found \"" + value + "\"");
   return number;
 }
@@ -58,7 +60,7 @@ void add_decoder_flags(CLI::App& verb, decoder_flags& flags) {
   verb.add_option("--compute-type", flags.compute_type,
                   "What a GGUF file or a folder of weights computes in: f32, f16 or bf16; else what the folder says");
   verb.add_option("--weights", flags.weight_type,
-                  "What its matrices of floats are stored as when they are read: int4, int8, fp8, mxfp4 or nvfp4");
+                  "What its matrices of floats are stored as when they are read: int4, int8, mxfp8, mxfp4 or nvfp4");
   verb.add_option("--cache-type", flags.cache_type,
                   "How keys and values are kept: f32, f16, bf16, int8 or fp8; else what the folder says");
 }

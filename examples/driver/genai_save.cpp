@@ -37,7 +37,7 @@ void add_genai_save(CLI::App& genai, std::function<int()>& run) {
   verb->add_option("-o,--output", flags->output, "the folder to write")->required()->type_name("FOLDER");
   verb->add_option("--compute-type", flags->decoder.compute_type, "What it computes in: f32, f16 or bf16");
   verb->add_option("--weights", flags->decoder.weight_type,
-                   "What its matrices of floats are stored as: int4, int8, fp8, mxfp4 or nvfp4");
+                   "What its matrices of floats are stored as: int4, int8, mxfp8, mxfp4 or nvfp4");
   verb->callback([flags, &run] { run = [flags] { return save(*flags); }; });
 }
 

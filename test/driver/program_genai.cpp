@@ -38,6 +38,11 @@ TEST_F(genai_program, run_guesses_ahead_and_keeps_to_a_grammar) {
                              "--search max_length=" + std::to_string(g["greedy_ids"].size()) +
                              " --speculative ngram_size=3 --speculative ngram_chained_lookup=true");
   EXPECT_EQ(ahead.out, g["text"].get<std::string>() + "\n") << ahead.error;
+  for (const char* number : {"nan", "inf", "-inf", "1e999"}) {
+    const outcome odd = kiln("genai run " + scripture + prompt + "--speculative ngram_size=" + number);
+    EXPECT_NE(odd.status, 0);
+    EXPECT_NE(odd.error.find("--speculative ngram_size: expected a number"), std::string::npos) << odd.error;
+  }
   write("g.lark", "start: \"number \" INT\nINT: /[1-9]{2}/");
   const outcome guided =
       kiln("genai run " + scripture + prompt + "--forced-tokens --guidance lark_grammar=@" + at("g.lark"));

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "kiln/quantize/weight_type.hpp"
 #include "kiln/runtime/executable.hpp"
 #include "kiln/text/token.hpp"
 
@@ -23,6 +24,11 @@ struct embedding_config {
   pooling by = pooling::mean;
   bool normalizes = false;      ///< vectors have the length 1
   std::int64_t max_tokens = 0;  ///< of a text; 0: nobody says
+  /// What a decoder's weights compute in (unset: f32), and what their matrices of floats are stored as; without effect
+  /// for a file .onnx.
+  std::optional<dtype> compute_type;
+  std::optional<quantize::weight_type> weight_type;
+  bool takes_types() const { return model.extension() != ".onnx"; }
 };
 
 /// Reads `modules.json` of a folder, with what it names: Transformer, Pooling and Normalize. Empty where there is no

@@ -104,6 +104,20 @@ TEST(embedder, takes_a_decoders_weights) {
       ASSERT_NEAR(one, logits[n - 1][v], 1e-3) << n << " " << v;
     }
   }
+  auto c = find_embedding(folder.own.path());
+  ASSERT_TRUE(c && c->takes_types());
+  c->weight_type = quantize::weight_type::int8, c->compute_type = dtype::f16;
+  const auto narrow = embedder::load(*c, eigen_target());
+  EXPECT_THAT(narrow->program().report().remarks,
+              ::testing::Contains("weight_type int8: 14 matrices are stored so, 0 are in blocks of the file"));
+  const auto whole = model->embed(prompt), rounded = narrow->embed(prompt);
+  double apart = 0, most = 0;
+  for (std::size_t k = 0; k < whole.size(); ++k) {
+    apart = std::max(apart, std::abs(static_cast<double>(whole[k] - rounded[k])));
+    most = std::max(most, std::abs(static_cast<double>(whole[k])));
+  }
+  EXPECT_LT(apart, 0.05 * most);
+  EXPECT_GT(apart, 0);
 }
 
 TEST(embedder, states_of_a_decoder_of_16_bits_are_floats) {

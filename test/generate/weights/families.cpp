@@ -374,6 +374,9 @@ TEST(weight_families, qwen2_moe_by_a_shared_expert) {
   add_weights(m, "ffn_gate_inp_shexp", at + "shared_expert_gate.weight", {1, 32});
   add_head(m, false);
   EXPECT_LT(difference(*load_folder(m), m.expected), 1e-4);
+  // two layers' four of attention, experts and the shared one, and the output; what chooses experts stays
+  EXPECT_THAT(load_folder(m, R"({"model": {"weight_type": "int8"}})")->program().report().remarks,
+              Contains("weight_type int8: 39 matrices are stored so, 0 are in blocks of the file"));
   expect_gguf(m, "qwen2moe");
 }
 

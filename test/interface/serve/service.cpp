@@ -1,5 +1,8 @@
 #include "interface/serve/service.hpp"
 
+#include <cstring>
+
+#include "generate/weights/tiny_model.hpp"
 #include "kiln/interface/serve/host.hpp"
 #include "kiln/interface/serve/tracer.hpp"
 
@@ -176,8 +179,9 @@ TEST(serve_end, a_request_has_its_time) {
   EXPECT_EQ(json::parse(whole.body)["error"]["code"], "timeout");
   // what it had begun is ended, and does not hold up the next one
   r.body = R"({"model": "scripture", "prompt": "In the", "max_tokens": 1})";
-  for (int k = 0; k < 100 && s.answer(r).status != 200; ++k) {
-  }
+  int status = 0;
+  for (int k = 0; k < 100 && status != 200; ++k) status = s.answer(r).status;
+  EXPECT_EQ(status, 200);
   EXPECT_GE(s.models()->language.at("scripture")->engine->statistics().canceled, 128u);
 }
 
@@ -272,6 +276,27 @@ TEST(serve_models, run_by_priority_and_as_the_command_line_says) {
   EXPECT_THROW(load_models(o.models), error);
 }
 
+TEST(serve_models, keys_that_none_takes_are_refused) {
+  model_options o;
+  o.compile.threads = 1;
+  o.models = {(scripture / "model.onnx").string()};
+  o.overlay = "{}";
+  EXPECT_EQ(load_models(o)->tensors.size(), 1u);
+  for (const auto& [overlay, key] : {std::pair(R"({"model": {"weight_type": "int4"}})", "model.weight_type"),
+                                     std::pair(R"({"speculative": {"ngram_size": 3}})", "speculative.ngram_size")}) {
+    o.overlay = overlay;
+    try {
+      load_models(o);
+      ADD_FAILURE() << overlay;
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), errc::invalid_argument);
+      EXPECT_THAT(e.what(), AllOf(HasSubstr(key), HasSubstr("of language models"), HasSubstr("found no such model")));
+    }
+  }
+  o.models.push_back(scripture.string());
+  EXPECT_EQ(load_models(o)->language.size(), 1u);
+}
+
 TEST(serve_models, faults_name_the_model) {
   model_options o;
   o.models = {"/no/such/folder"};
@@ -285,6 +310,21 @@ TEST(serve_models, faults_name_the_model) {
   } catch (const error& e) {
     EXPECT_THAT(e.what(), HasSubstr("kiln serve " + o.models[0] + ": "));
   }
+  // with the place that the fault is at
+  language::testing::tiny_model m = language::testing::tiny_llama();
+  for (auto& t : m.tensors)
+    if (t.name == "model.layers.1.mlp.up_proj.weight") std::memset(t.bytes.data(), 0xff, 4);  // a NaN
+  folder.write("nan/config.json", m.config.dump());
+  folder.write("nan/model.safetensors", language::testing::safetensors_file(m.tensors));
+  o.models = {(folder.path() / "nan").string()};
+  o.overlay = R"({"model": {"weight_type": "int8"}})";
+  try {
+    load_models(o);
+    ADD_FAILURE();
+  } catch (const error& e) {
+    EXPECT_THAT(e.what(), AllOf(HasSubstr("kiln serve " + o.models[0] + ": "), HasSubstr("mlp.up_proj.weight")));
+  }
+  o.overlay.clear();
   o.models = {scripture.string(), scripture.string()};
   try {
     load_models(o);

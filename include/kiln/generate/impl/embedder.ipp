@@ -14,7 +14,7 @@ namespace {
 bool is_whole(dtype t) { return t == dtype::i64 || t == dtype::i32; }
 
 executable compiled(const embedding_config& c, const target& t, compile_options options) {
-  if (c.model.extension() == ".onnx") {
+  if (!c.takes_types()) {
     onnx::imported read = onnx::read_model(c.model.string());
     options.remarks.insert(options.remarks.begin(), read.remarks.begin(), read.remarks.end());
     return compile(std::move(read.graph), t, options);
@@ -25,8 +25,9 @@ executable compiled(const embedding_config& c, const target& t, compile_options 
         errc::not_found,
         c.model.string() + ": expected onnx/model.onnx, model.onnx, or a decoder's weights, found none of them");
   const detail::weight_source from = detail::open_weights(*about);
-  detail::built_decoder made = detail::build_decoder(from, about->type, dimension::symbol("tokens", 1),
-                                                     dimension::symbol("past", 0), dtype::f32, true);
+  detail::built_decoder made =
+      detail::build_decoder(from, about->type, dimension::symbol("tokens", 1), dimension::symbol("past", 0),
+                            c.compute_type.value_or(dtype::f32), true, c.weight_type);
   options.remarks.insert(options.remarks.begin(), made.remarks.begin(), made.remarks.end());
   return compile(std::move(made.graph), t, options);
 }

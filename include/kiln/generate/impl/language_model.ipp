@@ -87,6 +87,7 @@ std::shared_ptr<const language_model> language_model::load(const config& c, cons
     config smaller = c;
     smaller.decoder = *c.draft;
     smaller.draft.reset();
+    if (!detail::takes_types(smaller)) smaller.compute_type.reset(), smaller.weight_type.reset();
     draft = load(smaller, t, options, change);
   }
   std::shared_ptr<language_model> m(new language_model(detail::make_plan(c, t, options, change)));

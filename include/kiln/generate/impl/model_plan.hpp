@@ -69,8 +69,14 @@ struct model_plan {
 /// The name of the input that lists the tokens whose logits are made.
 inline constexpr std::string_view rows_input = "kiln.rows";
 
+/// Whether `compute_type` and `weight_type` hold for the decoder's file: it is one of weights alone.
+bool takes_types(const config& c);
+
 /// A decoder that is built of weights alone, as `make_plan` builds it; errors of `open_weights` and `build_decoder`.
 built_decoder decoder_of(const config& c);
+
+/// The name of the note of a saved program that says how many tokens its decoder takes.
+inline constexpr std::string_view context_note = "language.context_length";
 
 /// Reads, changes and compiles the model; `refused`: sequences share no runs, for this reason.
 std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options,

@@ -1,6 +1,7 @@
 #include "kiln/generate/impl/model_plan.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "kiln/generate/impl/weights/open_weights.hpp"
 #include "kiln/onnx/import.hpp"
@@ -15,16 +16,17 @@ namespace {
 
 const dimension now = dimension::symbol("sequence_length", 1), past = dimension::symbol("past_sequence_length");
 
-// Types whose graph is a decoder over tokens; any other needs inputs that texts do not give.
-void check_type(const config& c) {
+// Types whose graph is a decoder over tokens, and those of the families that are built; any other needs inputs that
+// texts do not give.
+void check_type(const config& c, bool has_graph) {
   constexpr std::string_view decoders[] = {"",        "chatglm",          "decoder",      "ernie4_5",       "gemma",
                                            "gemma2",  "gemma3_text",      "gemma4_text",  "gpt2",           "gptoss",
                                            "granite", "granitemoehybrid", "internlm2",    "hunyuandensev1", "lfm2",
                                            "llama",   "mistral",          "mixtral",      "nemotron",       "olmo",
                                            "phi",     "phimoe",           "phi3",         "phi3small",      "qwen2",
                                            "qwen3",   "qwen3_5_moe_text", "qwen3_5_text", "smollm3"};
-  if (std::find(std::begin(decoders), std::end(decoders), c.type) == std::end(decoders))
-    throw error(errc::unsupported, "not supported: " + c.type);
+  const bool is_known = std::find(std::begin(decoders), std::end(decoders), c.type) != std::end(decoders);
+  if (!is_known && (has_graph || !find_family(c.type))) throw error(errc::unsupported, "not supported: " + c.type);
   if (!c.other_parts.empty())
     throw error(errc::unsupported, "not supported: a model with a part '" + c.other_parts.front() + "'");
 }
@@ -152,25 +154,41 @@ std::size_t index_of(std::span<const port> ports, std::string_view name, std::st
   throw error(errc::malformed, "the model has no " + std::string(what) + " '" + std::string(name) + "'");
 }
 
+// How many tokens a saved decoder takes, where it says it.
+std::optional<std::int64_t> saved_context(const std::string& path) {
+  for (const auto& [name, text] : inspect(path).notes) {
+    if (name != context_note) continue;
+    std::int64_t n = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (read.ec != std::errc() || read.ptr != text.data() + text.size() || n < 1)
+      throw error(errc::malformed, path + ": '" + name + "': expected a number above 0, found '" + text + "'");
+    return n;
+  }
+  return std::nullopt;
+}
+
 // A decoder that is built of weights alone, or was saved, and its inputs as a file with a graph would declare them. The
 // context is bounded by the model's.
 onnx::imported built_model(const config& c, std::vector<onnx::value_info>& inputs,
                            std::optional<std::int64_t>& context) {
   onnx::imported out;
+  std::optional<std::int64_t> most;
   const std::string path = (c.folder / c.decoder.filename).string();
   if (format_of(path) == model_format::kiln) {
     if (c.compute_type || c.weight_type)
       throw error(errc::unsupported, path + ": a saved model has the types that it was saved with");
     out.graph = load_program(path);
+    most = saved_context(path);
   } else {
     built_decoder made = decoder_of(c);
     out.graph = std::move(made.graph);
     out.remarks = std::move(made.remarks);
-    if (context.value_or(0) > made.context)
-      out.remarks.push_back("context_length " + std::to_string(*context) + " is cut to the " +
-                            std::to_string(made.context) + " of the weights");
-    context = std::min(context.value_or(made.context), made.context);
+    most = made.context;
   }
+  if (most && context.value_or(0) > *most)
+    out.remarks.push_back("context_length " + std::to_string(*context) + " is cut to the " + std::to_string(*most) +
+                          " of the weights");
+  if (most) context = std::min(context.value_or(*most), *most);
   const module_graph& m = out.graph.main();
   for (const value_id v : m.parameters()) {
     onnx::value_info& info = inputs.emplace_back();
@@ -245,6 +263,11 @@ std::optional<program> joined_program(const program& model, const decoder_ports&
 
 }  // namespace
 
+bool takes_types(const config& c) {
+  const model_source source = source_of(c);
+  return !source.has_graph() && format_of(source.path) != model_format::kiln;
+}
+
 built_decoder decoder_of(const config& c) {
   const weight_source from = open_weights(c);
   return build_decoder(from, from.about.text_or("model_type", c.type), now, past, c.compute_type.value_or(dtype::f32),
@@ -255,7 +278,7 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
                                             const program_change& change, std::string refused) {
   const model_source source = source_of(c);
   const bool has_graph = source.has_graph();
-  if (has_graph) check_type(c);
+  check_type(c, has_graph);
   if (has_graph && c.compute_type)
     throw error(errc::unsupported,
                 "compute_type is of a model without a graph: found a graph, which says itself what it computes in");

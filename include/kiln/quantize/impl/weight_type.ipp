@@ -17,7 +17,7 @@ stored_matrix stored(std::span<const float> weights, std::int64_t rows, weight_t
   switch (as) {
     case weight_type::int4: return whole(4);
     case weight_type::int8: return whole(8);
-    case weight_type::fp8: return real(float_format::mxfp8);
+    case weight_type::mxfp8: return real(float_format::mxfp8);
     case weight_type::mxfp4: return real(float_format::mxfp4);
     case weight_type::nvfp4: break;
   }

@@ -19,8 +19,8 @@ struct weight_source {
 /// ones after the past. It computes in `compute`, a float of 32 or 16 bits, which caches have, too; logits are f32.
 /// Blocks and tables keep the type that they are stored in, plain matrices become the one that it computes in.
 /// `weights`: matrices of floats are stored so, each as it is read, and remarks say how many. `states_alone`: the only
-/// output is `last_hidden_state` f32[1, now, width], of which logits would be made. Errors: `malformed` names a tensor
-/// that is missing or has other extents, `unsupported` a type of tensor or a fact that no block has.
+/// output is `last_hidden_state` f32[1, now, width] before logits. Errors: `malformed` names a tensor that is missing
+/// or has other extents, `unsupported` a type or fact that no block has; with `weights`, those of `quantize::stored`.
 struct built_decoder {
   program graph;
   std::int64_t context = 0;

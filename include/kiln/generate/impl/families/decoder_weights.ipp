@@ -167,8 +167,10 @@ value decoder_weights::product(value x, std::string_view role, std::int64_t laye
   if (e.format == weight_format::plain && !is_float(e.type))
     throw error(errc::unsupported, "tensor '" + e.name + "': a matrix that is not of floats");
   value w;
-  if (a_.weights && e.format != weight_format::plain) ++kept_;
-  if (a_.weights && e.format == weight_format::plain) {
+  // what chooses experts stays as it is: a small matrix, whose rounding would send tokens elsewhere
+  const bool narrows = a_.weights && !role.starts_with("ffn_gate_inp");
+  if (narrows && e.format != weight_format::plain) ++kept_;
+  if (narrows && e.format == weight_format::plain) {
     w = narrow(e, order_of(role), columns_first).convert(a_.type).transpose({1, 0});
   } else if (columns_first || e.format != weight_format::plain || a_.type != dtype::f32 || size_of(e.type) == 2) {
     // 16-bit floats stay so until they are packed

@@ -1,7 +1,9 @@
 #include "kiln/interface/serve/models.hpp"
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "kiln/core/error.hpp"
 #include "kiln/interface/language_session.hpp"
@@ -46,8 +48,11 @@ std::shared_ptr<language_entry> load_language(const std::string& name, const fs:
       language_entry{name, std::move(model), c.search, std::move(tokens), std::move(form), tools, std::move(own)});
 }
 
-std::shared_ptr<embedding_entry> load_embeddings(const std::string& name, const language::embedding_config& c,
+std::shared_ptr<embedding_entry> load_embeddings(const std::string& name, language::embedding_config c,
                                                  const model_options& o) {
+  language::config told;
+  if (!o.overlay.empty()) language::overlay(told, o.overlay, "the command line");
+  c.compute_type = told.compute_type, c.weight_type = told.weight_type;
   const auto where = named_target(o.target.empty() ? "eigen" : o.target, o.compile);
   auto tokens = language::tokenizer::load(c.folder);
   return std::shared_ptr<embedding_entry>(
@@ -79,6 +84,24 @@ std::shared_ptr<tensor_entry> load_tensors(const std::string& name, const fs::pa
       tensor_entry{name, std::make_unique<tensor_runner>(std::move(exe), o.batching, o.most_waiting)});
 }
 
+// Keys of the command line hold for language models, and two of them for embeddings of a decoder's weights: an error
+// where no model takes one.
+void check_taken(const model_set& all, const std::string& overlay) {
+  if (overlay.empty() || !all.language.empty()) return;
+  language::config well_formed;
+  language::overlay(well_formed, overlay, "the command line");
+  const bool embeds = std::any_of(all.embeddings.begin(), all.embeddings.end(),
+                                  [](const auto& e) { return e.second->model->settings().takes_types(); });
+  const auto told = nlohmann::json::parse(overlay);
+  for (const auto& [part, keys] : told.items())
+    for (const auto& [key, value] : keys.items())
+      if (!embeds || (key != "compute_type" && key != "weight_type"))
+        raise(errc::invalid_argument,
+              "kiln serve: " + part + "." + key + " of the command line is of language models" +
+                  (key == "compute_type" || key == "weight_type" ? ", or of embeddings of a decoder's weights" : "") +
+                  ": found no such model");
+}
+
 }  // namespace
 
 std::shared_ptr<const model_set> load_models(const model_options& options) {
@@ -96,9 +119,13 @@ std::shared_ptr<const model_set> load_models(const model_options& options) {
       else
         out->language.emplace(name, load_language(name, path, options));
     } catch (const error& e) {
-      throw error(e.code(), "kiln serve " + path.string() + ": " + e.message());
+      // all that it says, but for the code before it
+      const std::string_view whole = e.what();
+      throw error(e.code(),
+                  "kiln serve " + path.string() + ": " + std::string(whole.substr(to_string(e.code()).size() + 2)));
     }
   }
+  check_taken(*out, options.overlay);
   return out;
 }
 
