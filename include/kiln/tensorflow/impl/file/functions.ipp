@@ -21,6 +21,9 @@ bool writes_variable(std::string_view op_type) {
                                       "AssignVariableOp",
                                       "AssignVariableXlaConcatND",
                                       "CountUpTo",
+                                      "LookupTableInsert",
+                                      "LookupTableInsertV2",
+                                      "LookupTableRemoveV2",
                                       "ResourceCountUpTo",
                                       "ResourceStridedSliceAssign",
                                       "ScatterAdd",
@@ -302,7 +305,7 @@ void function_library::refuse_writers(const function_def& first) {
       if (!runs[i]) continue;
       if (!functions_.contains(n.op_type) && writes_variable(n.op_type))
         raise(errc::unsupported, described(n) + " of function '" + f.name +
-                                     "': writes a variable, and a program has constants in their place");
+                                     "': writes a variable or table, and a program has constants in their place");
       visit_named(n.op_type);
       for (const onnx::attribute& a : n.attributes) {
         if (a.kind != onnx::attribute_kind::other) continue;  // it names no function
