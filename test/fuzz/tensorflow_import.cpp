@@ -11,7 +11,8 @@ using namespace kiln;
 using namespace kiln::tensorflow;
 using namespace kiln::fuzz;
 
-// A loop over a list in a function, and a condition and a frame of TensorFlow 1.
+// A loop over a list in a function, one of several functions, a table that a function fills, and a condition and a
+// frame of TensorFlow 1.
 std::string graph_text() {
   const std::string one = "dtype: DT_INT32 tensor_shape {} int_val: 1";
   const auto frame = attribute("frame_name", "s: 'f'");
@@ -22,7 +23,10 @@ std::string graph_text() {
                constant("one", one) + node("next", "AddV2", {"t", "one:output:0"}) +
                    node("row", "TensorListGetItem", {"x", "t", "t"}) +
                    node("set", "TensorListSetItem", {"o", "t", "row:item:0"})) +
+      function("put", {"t", "k", "v"}, {{"d", "done:output:0"}},
+               constant("done", one) + node("import", "LookupTableImportV2", {"t", "k", "v"})) +
       function("calls", {"a"}, {{"b", "neg:y:0"}}, node("neg", "Neg", {"a"}));
+  const std::string branches = " func { name: 'calls' } func { name: 'calls' } func { name: 'calls' }";
   return placeholder("p", "", "DT_BOOL") + placeholder("x", "3 2") + integers("zero", "0") + integers("n", "3") +
          integers("shape", "-1", "1") +
          node("out", "TensorListReserve", {"shape", "n"}, attribute("element_dtype", "type: DT_FLOAT")) +
@@ -34,7 +38,13 @@ std::string graph_text() {
          node("el", "Less", {"im", "four"}) + node("lc", "LoopCond", {"el"}) + node("es", "Switch", {"em", "lc"}) +
          node("is", "Switch", {"im", "lc"}) + constant("step", one) + node("i2", "AddV2", {"is:1", "step"}) +
          node("in", "NextIteration", {"i2"}) + node("en", "NextIteration", {"es:1"}) + node("ex", "Exit", {"es"}) +
-         node("y", "AddV2", {"m", "ex"}) + node("z", "AddV2", {"loop:2", "y"}) + library(functions);
+         node("y", "AddV2", {"m", "ex"}) + placeholder("q", "", "DT_INT32") + integers("keys", "4, 2", "2") +
+         node("case", "Case", {"q", "y"}, attribute("branches", "list {" + branches + " }")) +
+         node("table", "HashTableV2", {},
+              attribute("key_dtype", "type: DT_INT32") + attribute("value_dtype", "type: DT_INT32")) +
+         node("fill", "StatefulPartitionedCall", {"table", "keys", "keys"}, function_attribute("f", "put")) +
+         node("found", "LookupTableFindV2", {"table", "q", "zero"}) + node("z", "AddV2", {"loop:2", "y"}) +
+         library(functions);
 }
 
 class fuzzer {

@@ -146,5 +146,58 @@ TEST(tensorflow_functions, a_branch_is_chosen_by_the_run) {
   EXPECT_THAT(numbers(run(known, {floats({2}, {1, 2})})[0]), ElementsAre(3, 6));
 }
 
+// As TensorFlow does, the last branch is that of all numbers that no branch has.
+TEST(tensorflow_functions, one_of_several_branches_is_chosen_by_the_run) {
+  std::string functions, branches;
+  for (const std::string k : {"0", "1", "2", "3", "4"}) {
+    functions += function("add" + k, {"a", "w"}, {{"b", "c:z:0"}, {"d", "k:output:0"}},
+                          constant("k", "dtype: DT_FLOAT tensor_shape {} float_val: " + k) +
+                              node("p", "Mul", {"a", "w"}) + node("c", "AddV2", {"p:z:0", "k:output:0"}));
+    branches += " func { name: 'add" + k + "' }";
+  }
+  const std::string chosen = attribute("branches", "list {" + branches + " }"), w = "dtype: DT_FLOAT tensor_shape {} ";
+  for (const std::string op : {"Case", "StatelessCase"}) {
+    const std::string text = placeholder("i", "", "DT_INT32") + placeholder("x", "2") +
+                             constant("w", w + "float_val: 3") + node("y", op, {"i", "x", "w"}, chosen) +
+                             node("n", "Neg", {"y:1"}) + library(functions);
+    const executable e = compile(parse(text, {.outputs = {"y", "n"}}).graph, eigen_target());
+    const std::int32_t most = std::numeric_limits<std::int32_t>::max();
+    for (const auto& [index, branch] : {std::pair<std::int32_t, double>{0, 0},
+                                        {1, 1},
+                                        {2, 2},
+                                        {3, 3},
+                                        {4, 4},
+                                        {5, 4},
+                                        {-1, 4},
+                                        {most, 4},
+                                        {-most - 1, 4}}) {
+      const std::int32_t list[] = {index};
+      const auto out = e.run(std::vector{argument::of<std::int32_t>({}, std::span(list)), floats({2}, {1, 2})});
+      EXPECT_THAT(numbers(out[0]), ElementsAre(3 + branch, 6 + branch)) << index;
+      EXPECT_THAT(numbers(out[1]), ElementsAre(-branch)) << index;
+    }
+  }
+  // a known index leaves one branch
+  const auto known = [&](const std::string& index) {
+    return placeholder("x", "2") + integers("i", index) + constant("w", w + "float_val: 3") +
+           node("y", "Case", {"i", "x", "w"}, chosen) + library(functions);
+  };
+  EXPECT_EQ(parse(known("1")).graph.modules(), 1u);
+  EXPECT_THAT(numbers(run(known("1"), {floats({2}, {1, 2})})[0]), ElementsAre(4, 7));
+  EXPECT_THAT(numbers(run(known("-1"), {floats({2}, {1, 2})})[0]), ElementsAre(7, 10));
+  EXPECT_THAT(numbers(run(known("5"), {floats({2}, {1, 2})})[0]), ElementsAre(7, 10));
+  // faults
+  const auto with = [&](const std::string& attributes, const std::vector<std::string>& inputs) {
+    return fault(placeholder("x", "2") + placeholder("i", "", "DT_INT32") + node("y", "Case", inputs, attributes) +
+                 library(functions));
+  };
+  EXPECT_THAT(with("", {"i", "x", "x"}), HasSubstr("node 'y' (Case): attribute 'branches' names no functions"));
+  EXPECT_THAT(with(chosen, {}), HasSubstr("node 'y' (Case): it has no index of a branch"));
+  EXPECT_THAT(with(chosen, {"i", "x"}), HasSubstr("function 'add0' takes 2 inputs, found 1"));
+  EXPECT_THAT(with(chosen, {"x", "x", "x"}), HasSubstr("the index of its branch is no integer scalar"));
+  EXPECT_THAT(with(attribute("branches", "list { func { name: 'none' } }"), {"i", "x", "x"}),
+              HasSubstr("node 'y' (Case): the graph has no function 'none'"));
+}
+
 }  // namespace
 }  // namespace kiln::tensorflow

@@ -9,6 +9,7 @@
 #include "kiln/tensorflow/impl/file/control_flow.hpp"
 #include "kiln/tensorflow/impl/file/functions.hpp"
 #include "kiln/tensorflow/impl/file/graph_file.hpp"
+#include "kiln/tensorflow/impl/file/tables.hpp"
 #include "kiln/tensorflow/impl/ops/op_tables.hpp"
 #include "kiln/tensorflow/impl/tflite/ops/op_tables.hpp"
 #include "kiln/tensorflow/impl/tflite/tflite_file.hpp"
@@ -155,6 +156,7 @@ onnx::imported import_saved(const buffer& file, const std::string& folder, const
     if (runs[i]) kept.push_back(std::move(main.nodes[i]));
   main.nodes = std::move(kept);
   set_variables(main, model.graph, checkpoint);
+  set_tables(model.graph, main.nodes);
   model.graph.nodes = std::move(main.nodes);
   raise_control_flow(model.graph);
   main.nodes = std::move(model.graph.nodes);
@@ -300,11 +302,20 @@ std::vector<operator_info> tflite_operators() {
 }
 
 std::vector<operator_info> operators() {
-  constexpr std::string_view conditions = "becomes `If`", loops = "becomes `While`", functions = "inlined";
-  std::vector<operator_info> out{{"Enter", loops},         {"Exit", loops},
-                                 {"LoopCond", loops},      {"Merge", conditions},
-                                 {"NextIteration", loops}, {"PartitionedCall", functions},
-                                 {"Placeholder", {}},      {"StatefulPartitionedCall", functions},
+  constexpr std::string_view conditions = "becomes `If`", loops = "becomes `While`", functions = "inlined",
+                             tables = "of constants";
+  std::vector<operator_info> out{{"Enter", loops},
+                                 {"Exit", loops},
+                                 {"InitializeTable", tables},
+                                 {"InitializeTableV2", tables},
+                                 {"LookupTableImport", tables},
+                                 {"LookupTableImportV2", tables},
+                                 {"LoopCond", loops},
+                                 {"Merge", conditions},
+                                 {"NextIteration", loops},
+                                 {"PartitionedCall", functions},
+                                 {"Placeholder", {}},
+                                 {"StatefulPartitionedCall", functions},
                                  {"Switch", conditions}};
   for (const op_importer_table table : op_importer_tables())
     for (const onnx::op_importer& o : table) out.push_back({o.op_type, o.note});

@@ -2,6 +2,7 @@
 
 #include "kiln/tensorflow/impl/bundle/saved_model.hpp"
 #include "kiln/tensorflow/impl/file/message.hpp"
+#include "kiln/tensorflow/impl/file/tracer.hpp"
 
 namespace kiln::tensorflow {
 
@@ -11,51 +12,19 @@ bool is_variable(const onnx::node& n) {
   return n.op_type == "VarHandleOp" || n.op_type == "VariableV2" || n.op_type == "Variable";
 }
 
-// Nodes and arguments by name, and where values come from.
-class tracer {
- public:
-  explicit tracer(const std::vector<onnx::node>& nodes, const std::vector<std::string>& arguments = {})
-      : nodes_(nodes), index_(by_name(nodes)) {
-    for (std::size_t i = 0; i < arguments.size(); ++i) arguments_.emplace(arguments[i], i);
-  }
-
-  struct source {
-    const onnx::node* node = nullptr;
-    std::size_t k = 0;
-    std::size_t argument = 0;  ///< where there is no node
-    bool is_argument = false;
-  };
-  source trace(std::string_view value) const {
-    for (int steps = 0; steps < 64; ++steps) {
-      const output_ref r = parts_of(value);
-      if (const auto a = arguments_.find(r.node); a != arguments_.end()) return {nullptr, 0, a->second, true};
-      const auto found = index_.find(r.node);
-      if (found == index_.end()) return {};
-      const onnx::node& n = nodes_[found->second];
-      if (n.op_type != "Identity" || n.inputs.empty() || is_order(n.inputs[0])) return {&n, r.k, 0, false};
-      value = n.inputs[0];
-    }
-    return {};
-  }
-  // The name that a value is restored by; empty where it is not.
-  std::string restored_name(std::string_view value) const {
-    const source s = trace(value);
-    if (!s.node || s.node->op_type != "RestoreV2" || s.node->inputs.size() < 3) return {};
-    const std::string name = text_at(s.node->inputs[1], s.k), part = text_at(s.node->inputs[2], s.k);
-    return part.empty() ? name : std::string();
-  }
-
- private:
-  std::string text_at(std::string_view value, std::size_t k) const {
-    const source s = trace(value);
-    const onnx::attribute* const a = s.node && s.node->op_type == "Const" ? find_attribute(*s.node, "value") : nullptr;
-    return a && k < a->texts.size() ? a->texts[k] : std::string();
-  }
-
-  const std::vector<onnx::node>& nodes_;
-  std::unordered_map<std::string_view, std::size_t> index_;
-  std::unordered_map<std::string_view, std::size_t> arguments_;
-};
+// A text of a constant.
+std::string text_at(const tracer& t, std::string_view value, std::size_t k) {
+  const tracer::source s = t.trace(value);
+  const onnx::attribute* const a = s.node && s.node->op_type == "Const" ? find_attribute(*s.node, "value") : nullptr;
+  return a && k < a->texts.size() ? a->texts[k] : std::string();
+}
+// The name that a value is restored by; empty where it is not.
+std::string restored_name(const tracer& t, std::string_view value) {
+  const tracer::source s = t.trace(value);
+  if (!s.node || s.node->op_type != "RestoreV2" || s.node->inputs.size() < 3) return {};
+  const std::string name = text_at(t, s.node->inputs[1], s.k), part = text_at(t, s.node->inputs[2], s.k);
+  return part.empty() ? name : std::string();
+}
 
 using restored_names = std::unordered_map<std::string, std::string>;
 
@@ -82,13 +51,13 @@ restored_names names_of_assignments(const graph_def& g) {
     for (const onnx::node& m : f.nodes) {
       if (!is_assignment(m)) continue;
       const auto handle = inside.trace(m.inputs[0]);
-      std::string name = handle.is_argument ? inside.restored_name(m.inputs[1]) : std::string();
+      std::string name = handle.is_argument ? restored_name(inside, m.inputs[1]) : std::string();
       if (!name.empty()) known->second.emplace(handle.argument, std::move(name));
     }
     return known->second;
   };
   for (const onnx::node& n : g.nodes) {
-    if (is_assignment(n)) note(n.inputs[0], main.restored_name(n.inputs[1]));
+    if (is_assignment(n)) note(n.inputs[0], restored_name(main, n.inputs[1]));
     const onnx::attribute* const called = find_attribute(n, "f");
     const auto f = functions.find(called && n.op_type.ends_with("PartitionedCall") ? called->text : n.op_type);
     if (f == functions.end()) continue;

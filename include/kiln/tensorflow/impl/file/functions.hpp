@@ -13,7 +13,7 @@ inline constexpr std::string_view function_domain = "tensorflow.function";
 ///
 /// Calls become nodes of `function_domain`. Operators with bodies get these as graphs, of one call each, whose inputs
 /// are `arg.0`, `arg.1`, ...: If has `then_branch` and `else_branch`, and `outputs`, the numbers of what they give.
-/// While has what loop_parts.hpp says.
+/// Case has `branches` and `outputs`. While has what loop_parts.hpp says.
 class function_library {
  public:
   explicit function_library(const graph_def& g);
@@ -40,7 +40,10 @@ class function_library {
 
  private:
   void call(onnx::node& n, const std::string& name);
+  void write_branch(onnx::node& n, const std::string& name, std::span<const std::int64_t> results,
+                    std::vector<onnx::graph>& to);
   void write_branches(onnx::node& n);
+  void write_cases(onnx::node& n);
   void refuse_writers(const function_def& f);
   std::size_t bytes_of(const function_def& f);
 

@@ -21,6 +21,9 @@ bool writes_variable(std::string_view op_type) {
                                       "AssignVariableOp",
                                       "AssignVariableXlaConcatND",
                                       "CountUpTo",
+                                      "LookupTableInsert",
+                                      "LookupTableInsertV2",
+                                      "LookupTableRemoveV2",
                                       "ResourceCountUpTo",
                                       "ResourceStridedSliceAssign",
                                       "ScatterAdd",
@@ -234,18 +237,42 @@ void function_library::call(onnx::node& n, const std::string& name) {
   n.op_type = name;
 }
 
+void function_library::write_branch(onnx::node& n, const std::string& name, std::span<const std::int64_t> results,
+                                    std::vector<onnx::graph>& to) {
+  const function_def& f = find(name, n);
+  check_inputs(n, n.inputs.size() - 1, f);
+  if (n.outputs.size() > f.outputs.size())
+    refuse(described(n), "function '" + f.name + "' gives " + std::to_string(f.outputs.size()) + " values, expected " +
+                             std::to_string(n.outputs.size()));
+  use(f, n);
+  to.push_back(graph_of_call(f, results));
+}
+
 void function_library::write_branches(onnx::node& n) {
   if (n.inputs.empty()) refuse(described(n), "it has no condition");
   const std::vector<std::int64_t> results = read_outputs(n);
   for (const std::string_view name : {"then_branch", "else_branch"}) {
-    const function_def& f = find(function_of(n, name), n);
-    check_inputs(n, n.inputs.size() - 1, f);
-    if (n.outputs.size() > f.outputs.size())
-      refuse(described(n), "function '" + f.name + "' gives " + std::to_string(f.outputs.size()) +
-                               " values, expected " + std::to_string(n.outputs.size()));
-    use(f, n);
-    set_graphs(n, name, {graph_of_call(f, results)});
+    std::vector<onnx::graph> graphs;
+    write_branch(n, function_of(n, name), results, graphs);
+    set_graphs(n, name, std::move(graphs));
   }
+  set_integers(n, "outputs", results);
+}
+
+void function_library::write_cases(onnx::node& n) {
+  constexpr std::size_t most = 1024;
+  if (n.inputs.empty()) refuse(described(n), "it has no index of a branch");
+  const onnx::attribute* const a = find_attribute(n, "branches");
+  if (!a || a->kind != onnx::attribute_kind::other || a->texts.empty())
+    refuse(described(n), "attribute 'branches' names no functions");
+  const std::vector<std::string> names = a->texts;
+  if (names.size() > most)
+    raise(errc::limit, described(n) + ": expected at most " + std::to_string(most) + " branches, found " +
+                           std::to_string(names.size()));
+  const std::vector<std::int64_t> results = read_outputs(n);
+  std::vector<onnx::graph> graphs;
+  for (const std::string& name : names) write_branch(n, name, results, graphs);
+  set_graphs(n, "branches", std::move(graphs));
   set_integers(n, "outputs", results);
 }
 
@@ -254,6 +281,7 @@ void function_library::write_calls(onnx::node& n) {
   if (n.op_type == "PartitionedCall" || n.op_type == "StatefulPartitionedCall") return call(n, function_of(n, "f"));
   if (functions_.contains(n.op_type)) return call(n, std::string(n.op_type));
   if (n.op_type == "If" || n.op_type == "StatelessIf") return write_branches(n);
+  if (n.op_type == "Case" || n.op_type == "StatelessCase") return write_cases(n);
   if (n.op_type == "While" || n.op_type == "StatelessWhile")
     write_loop(n, find(function_of(n, "cond"), n), find(function_of(n, "body"), n), *this);
 }
@@ -277,7 +305,7 @@ void function_library::refuse_writers(const function_def& first) {
       if (!runs[i]) continue;
       if (!functions_.contains(n.op_type) && writes_variable(n.op_type))
         raise(errc::unsupported, described(n) + " of function '" + f.name +
-                                     "': writes a variable, and a program has constants in their place");
+                                     "': writes a variable or table, and a program has constants in their place");
       visit_named(n.op_type);
       for (const onnx::attribute& a : n.attributes) {
         if (a.kind != onnx::attribute_kind::other) continue;  // it names no function

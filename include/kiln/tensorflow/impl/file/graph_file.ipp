@@ -6,6 +6,7 @@
 #include "kiln/tensorflow/impl/file/control_flow.hpp"
 #include "kiln/tensorflow/impl/file/functions.hpp"
 #include "kiln/tensorflow/impl/file/message.hpp"
+#include "kiln/tensorflow/impl/file/tables.hpp"
 #include "kiln/tensorflow/impl/file/text_format.hpp"
 #include "kiln/tensorflow/import.hpp"
 
@@ -141,6 +142,7 @@ graph_file read_graph(const buffer& given, std::span<const std::string> wanted) 
   const buffer file = binary_form(given, text_message::graph);
   graph_def graph = read_graph_def({file.data(), file.size()}, file);
   raise_control_flow(graph);
+  set_tables(graph, graph.nodes);
   function_library functions(graph);
   graph_file out = named_nodes(std::move(graph.nodes)).file(functions, wanted);
   out.functions = functions.take();

@@ -31,16 +31,14 @@ onnx::body_module branch_module(const node_context& c, const onnx::graph& branch
   return c.bodies->build_module(closed, {}, visible);
 }
 
-variables import_if(node_context& c) {
-  if (!c.has(0)) c.malformed("input 0 is missing");
-  const value condition = condition_of(c, c.inputs[0]);
+// What the branches are given: all inputs but the first.
+variables given_to_branches(const node_context& c) {
   variables given;
   for (std::size_t i = 1; i < c.size(); ++i) given.push_back(c.inputs[i]);
-  const onnx::graph &yes = c.body("then_branch"), &no = c.body("else_branch");
-  const literal* const known = constant_of(c, condition);
-  const variables made = known && !known->has_symbols() ? c.bodies->import_body(known->at<bool>(0) ? yes : no, given)
-                                                        : onnx::join_bodies(c, condition, branch_module(c, yes, given),
-                                                                            branch_module(c, no, given));
+  return given;
+}
+// What branches made, under the numbers of the node's results.
+variables numbered(const node_context& c, const variables& made) {
   variables out;
   const auto numbers = c.integers("outputs");
   for (std::size_t i = 0; i < made.size(); ++i) {
@@ -49,6 +47,86 @@ variables import_if(node_context& c) {
   }
   return out;
 }
+
+variables import_if(node_context& c) {
+  if (!c.has(0)) c.malformed("input 0 is missing");
+  const value condition = condition_of(c, c.inputs[0]);
+  const variables given = given_to_branches(c);
+  const onnx::graph &yes = c.body("then_branch"), &no = c.body("else_branch");
+  const literal* const known = constant_of(c, condition);
+  const variables made = known && !known->has_symbols() ? c.bodies->import_body(known->at<bool>(0) ? yes : no, given)
+                                                        : onnx::join_bodies(c, condition, branch_module(c, yes, given),
+                                                                            branch_module(c, no, given));
+  return numbered(c, made);
+}
+
+// One of several branches, which halve until one is left: the last one where no branch has the index.
+class case_importer {
+ public:
+  explicit case_importer(node_context& c) : c_(c), given_(given_to_branches(c)), first_(c.integer("first", 0)) {}
+
+  variables run() {
+    const onnx::attribute* const branches = c_.find("branches");
+    if (!branches || branches->graphs.empty()) c_.malformed("attribute 'branches' names no functions");
+    const std::span<const onnx::graph> graphs = branches->graphs;
+    const auto n = static_cast<std::int64_t>(graphs.size());
+    index_ = c_.in(0);
+    if (index_.rank() != 0 || !is_integer(index_.type()))
+      c_.unsupported("the index of its branch is no integer scalar");
+    if (const literal* const known = c_.constant(0); known && !known->has_symbols()) {
+      const std::int64_t k = c_.numbers(0, "the index of its branch")[0];
+      return numbered(c_,
+                      c_.bodies->import_body(graphs[static_cast<std::size_t>(k < 0 || k >= n ? n - 1 : k)], given_));
+    }
+    if (n == 1) return numbered(c_, c_.bodies->import_body(graphs[0], given_));
+    if (!c_.find("first")) {  // else it is one that there is
+      const value is_one = onnx::both(onnx::not_less(index_, number(0)), index_ < number(n));
+      index_ = onnx::selected(is_one, index_, number(n - 1));
+    }
+    const std::int64_t half = n / 2;
+    const auto at = static_cast<std::size_t>(half);
+    return numbered(c_, onnx::join_bodies(c_, index_ < number(first_ + half), module_of(graphs.first(at), first_),
+                                          module_of(graphs.subspan(at), first_ + half)));
+  }
+
+ private:
+  value number(std::int64_t k) { return c_.build.scalar(index_.type(), k); }
+
+  // Branches from number `first` on, as one node of their own.
+  onnx::body_module module_of(std::span<const onnx::graph> graphs, std::int64_t first) {
+    if (graphs.size() == 1) return branch_module(c_, graphs[0], given_);
+    onnx::graph g;
+    g.name = c_.source.name;
+    g.outputs = graphs[0].outputs;
+    names visible{{"index", variable(index_)}};
+    for (std::size_t i = 0; i < given_.size(); ++i) visible.emplace_back("arg." + std::to_string(i), given_[i]);
+    onnx::node n;
+    n.name = c_.source.name;
+    n.domain = domain;
+    n.op_type = c_.source.op_type;
+    for (const auto& [name, unused] : visible) n.inputs.push_back(name);
+    const auto numbers = c_.integers("outputs");
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      n.outputs.resize(static_cast<std::size_t>(numbers[i]) + 1);
+      n.outputs.back() = g.outputs[i].name;
+    }
+    onnx::attribute branches;
+    branches.name = "branches";
+    branches.kind = onnx::attribute_kind::graph;
+    branches.graphs.assign(graphs.begin(), graphs.end());
+    n.attributes = {std::move(branches), number_attribute("first", first),
+                    numbers_attribute("outputs", {numbers.begin(), numbers.end()})};
+    g.nodes.push_back(std::move(n));
+    return c_.bodies->build_module(g, {}, visible);
+  }
+
+  node_context& c_;
+  variables given_;
+  std::int64_t first_;
+  value index_;
+};
+
+variables import_case(node_context& c) { return case_importer(c).run(); }
 
 class loop_importer {
  public:
@@ -193,7 +271,9 @@ variables import_while(node_context& c) { return loop_importer(c).run(); }
 
 op_importer_table control_importers() {
   static constexpr op_importer table[] = {
+      {domain, "Case", 1, import_case},
       {domain, "If", 1, import_if},
+      {domain, "StatelessCase", 1, import_case},
       {domain, "StatelessIf", 1, import_if},
       {domain, "StatelessWhile", 1, import_while},
       {domain, "While", 1, import_while},

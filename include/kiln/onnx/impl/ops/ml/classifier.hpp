@@ -29,4 +29,8 @@ value samples_of(const node_context& c);
 /// A vector of f32 constants.
 value real_list(node_context& c, std::span<const float> v);
 
+/// values[i] where an element of x is keys[i], the first of them, and `otherwise` where it is no key. Errors:
+/// `malformed` where keys and values differ in number.
+value looked_up(node_context& c, value x, value keys, value values, value otherwise);
+
 }  // namespace kiln::onnx

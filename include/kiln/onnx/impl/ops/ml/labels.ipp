@@ -35,11 +35,7 @@ value hits_of(node_context& c, value x, value keys) {
 }
 
 value translated(node_context& c, value x, value keys, value values) {
-  if (!(keys.dim(0) == values.dim(0))) c.malformed("there is a value for each key");
-  const value otherwise = otherwise_of(c, values.type()), hit = hits_of(c, x, keys);
-  const value at = (hit.convert(dtype::i64) | op::arg_max{-1}).squeeze({-1}),
-              found = (hit | op::reduce_any{{-1}}).squeeze({-1});
-  return selected(found, values.gather(at, 0), otherwise);
+  return looked_up(c, x, keys, values, otherwise_of(c, values.type()));
 }
 
 // Strings to their indices in a list, or indices to strings.
@@ -73,6 +69,14 @@ variables import_one_hot_encoder(node_context& c) {
 }
 
 }  // namespace
+
+value looked_up(node_context& c, value x, value keys, value values, value otherwise) {
+  if (!(keys.dim(0) == values.dim(0))) c.malformed("there is a value for each key");
+  const value hit = hits_of(c, x, keys);
+  const value at = (hit.convert(dtype::i64) | op::arg_max{-1}).squeeze({-1}),
+              found = (hit | op::reduce_any{{-1}}).squeeze({-1});
+  return selected(found, values.gather(at, 0), otherwise);
+}
 
 std::span<const op_importer> label_importers() {
   static constexpr op_importer table[] = {
