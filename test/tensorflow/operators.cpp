@@ -1,3 +1,6 @@
+#include <cmath>
+#include <limits>
+
 #include "tensorflow/graph_text.hpp"
 
 namespace kiln::tensorflow {
@@ -258,6 +261,92 @@ TEST(tensorflow_operators, elements_in_other_places) {
   const program two = parse(ensured("dim { size: 2 } dim { size: -1 } ")).graph;
   EXPECT_EQ(two.main().shape_of(two.main().outputs[0]).lens, (dims{2, 3}));
   EXPECT_THAT(fault(ensured("dim { size: 2 } dim { size: 4 } ")), HasSubstr("dim 1 is 3, not 4"));
+}
+
+TEST(tensorflow_operators, angles_of_special_values) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const float values[] = {0.f, -0.f, 1.f, -1.f, 3.f, -3.f, 1e-30f, -1e-30f, 1e30f, -1e30f, inf, -inf, nan};
+  std::vector<float> y, x;
+  for (const float a : values)
+    for (const float b : values) {
+      y.push_back(a);
+      x.push_back(b);
+    }
+  const std::string count = std::to_string(y.size());
+  const dims lens{static_cast<std::int64_t>(y.size())};
+  const auto found = numbers(run(placeholder("y", count) + placeholder("x", count) + node("z", "Atan2", {"y", "x"}),
+                                 {floats(lens, y), floats(lens, x)})[0]);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const double wanted = std::atan2(y[i], x[i]);
+    EXPECT_EQ(std::isnan(found[i]), std::isnan(wanted)) << y[i] << ", " << x[i];
+    if (std::isnan(wanted)) continue;
+    EXPECT_NEAR(found[i], wanted, 5e-7) << y[i] << ", " << x[i];
+    EXPECT_EQ(std::signbit(found[i]), std::signbit(wanted)) << y[i] << ", " << x[i];
+  }
+}
+
+// What the optimizer joined gives what the operators one after another do.
+TEST(tensorflow_operators, joined_operators_give_what_the_separate_ones_do) {
+  const std::string values = ".25, -.5, 1, .5, -1, 2, .25, .75, -.25, 1, .5, -.5, 1, 0, .5, -1";
+  const std::string constants = numbers_constant("w", "2 2 2 2", values, "DT_FLOAT", "float_val") +
+                                numbers_constant("two", "2", "2, -3", "DT_FLOAT", "float_val") +
+                                numbers_constant("four", "4", "2, -3, .5, 1", "DT_FLOAT", "float_val") +
+                                numbers_constant("mean", "2", ".5, -1", "DT_FLOAT", "float_val") +
+                                numbers_constant("variance", "2", "2, .25", "DT_FLOAT", "float_val") +
+                                numbers_constant("first", "4", "0, 3, 1, 2") +
+                                numbers_constant("last", "4", "0, 2, 3, 1");
+  const std::string window = attribute("strides", list("1, 1, 1, 1")) + attribute("padding", "s: 'SAME'");
+  const std::string epsilon = attribute("epsilon", "f: .01"), run_only = attribute("is_training", "b: false") + epsilon;
+  const std::string planes = attribute("data_format", "s: 'NCHW'");
+  const auto fused = [](const std::string& names) { return attribute("fused_ops", "list { s: [" + names + "] }"); };
+  const auto conv = [&](const std::string& to) { return node(to, "Conv2D", {"x", "w"}, window); };
+  const auto normalized = [&](const std::string& to, const std::string& x) {
+    return node(to, "FusedBatchNormV3", {x, "two", "two", "mean", "variance"}, run_only);
+  };
+  const auto normalized_ex = [&](const std::vector<std::string>& side, const std::string& mode) {
+    std::vector<std::string> inputs{"x", "two", "two", "mean", "variance"};
+    inputs.insert(inputs.end(), side.begin(), side.end());
+    return node("a", "_FusedBatchNormEx", inputs,
+                run_only + attribute("num_side_inputs", "i: " + std::to_string(side.size())) +
+                    attribute("activation_mode", "s: '" + mode + "'"));
+  };
+  const std::pair<std::string, std::string> pairs[] = {
+      {normalized_ex({}, "Identity"), normalized("b", "x")},
+      {normalized_ex({"s"}, "Relu"), normalized("n", "x") + node("t", "Add", {"n", "s"}) + node("b", "Relu", {"t"})},
+      {node("a", "_FusedDepthwiseConv2dNative", {"x", "w", "four"}, window + fused("'BiasAdd', 'Relu6'")),
+       node("d", "DepthwiseConv2dNative", {"x", "w"}, window) + node("t", "BiasAdd", {"d", "four"}) +
+           node("b", "Relu6", {"t"})},
+      {node("a", "_FusedConv2D", {"x", "w", "two"}, window + fused("'BiasAdd', 'Tanh'")),
+       conv("d") + node("t", "BiasAdd", {"d", "two"}) + node("b", "Tanh", {"t"})},
+      {node("a", "_FusedConv2D", {"x", "w", "two", "two", "mean", "variance"},
+            window + epsilon + fused("'FusedBatchNorm', 'Relu'")),
+       conv("d") + normalized("n", "d") + node("b", "Relu", {"n"})},
+      {node("a", "_FusedConv2D", {"x", "w", "two", "s"}, window + fused("'BiasAdd', 'Add', 'Relu'")),
+       conv("d") + node("t", "BiasAdd", {"d", "two"}) + node("u", "Add", {"t", "s"}) + node("b", "Relu", {"u"})},
+      // a slope along the channels, of either layout
+      {node("t", "Transpose", {"x", "first"}) +
+           node("f", "_FusedConv2D", {"t", "w", "two", "mean"}, window + planes + fused("'BiasAdd', 'Prelu'")) +
+           node("a", "Transpose", {"f", "last"}),
+       conv("d") + node("u", "BiasAdd", {"d", "two"}) + node("b", "Prelu", {"u", "mean"})},
+  };
+  std::vector<float> x(48), s(48);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<float>(i * 7 % 11) * .3f - 1.5f;
+    s[i] = static_cast<float>(i * 5 % 13) * .2f - 1.2f;
+  }
+  for (const auto& [joined, separate] : pairs) {
+    const std::string text = placeholder("x", "2 4 3 2") + placeholder("s", "2 4 3 2") + constants + joined + separate;
+    const auto out = run(text, {floats({2, 4, 3, 2}, x), floats({2, 4, 3, 2}, s)}, {.outputs = {"a", "b"}});
+    EXPECT_EQ(out[0].get_shape().lens, out[1].get_shape().lens) << joined;
+    EXPECT_THAT(numbers(out[0]), ::testing::Pointwise(::testing::DoubleNear(1e-5), numbers(out[1]))) << joined;
+  }
+  const auto made = [&](const std::string& op, const std::string& names) {
+    return fault(placeholder("x", "2 4 3 2") + constants +
+                 node("a", op, {"x", "w", "two"}, window + (names.empty() ? "" : fused(names))));
+  };
+  EXPECT_THAT(made("_FusedConv2D", ""), HasSubstr("fused_ops take the first 2 inputs, found 3"));
+  EXPECT_THAT(made("_FusedConv2D", "'Relu'"), HasSubstr("fused_ops take the first 2 inputs, found 3"));
+  EXPECT_EQ(made("_FusedConv2D", "'BiasAdd'"), "no error");
 }
 
 }  // namespace

@@ -353,6 +353,19 @@ TEST(tflite, transposed_convolutions_of_mediapipe) {
   EXPECT_THAT(fault(model("3,0,0,0, 2,0,0,0, 2,0,0,0", "[1,2,4,1]")), HasSubstr("no padding and two strides"));
   EXPECT_THAT(fault(model("1,0,0,0, 0,0,0,0, 2,0,0,0", "[1,2,4,1]")), HasSubstr("a stride is 0"));
   EXPECT_THAT(fault(model("1,0,0,0", "[1,2,4,1]")), HasSubstr("no padding and two strides"));
+  EXPECT_EQ(fault(model("1,0,0,0, 2,0,0,0, 2,0,0,0, 0,0,0,0", "[1,2,4,1]")), "no error");
+  EXPECT_THAT(fault(model("1,0,0,0, 2,0,0,0, 2,0,0,0, 1,0,0,0", "[1,2,4,1]")), HasSubstr("number 1 at place 3"));
+  EXPECT_THAT(fault(model("1,0,0,0, 2,0,0,0, 2,0", "[1,2,4,1]")), HasSubstr("16 numbers of 32 bits, found 10 bytes"));
+}
+
+TEST(tflite, options_that_are_no_map_are_damaged) {
+  const std::string text = tflite(
+      "{ version: 3, operator_codes: [{ builtin_code: 'CUSTOM', deprecated_builtin_code: 32, "
+      "custom_code: 'TFLite_Detection_PostProcess' }], subgraphs: [" +
+      subgraph(tensor("x", "FLOAT32", {1, 1, 4}) + "{ name: 'y', shape: [1,1,4] },", {0}, {1},
+               call(0, {0}, {1}, "custom_options: [1,0,0,0, 2,0,0,0, 255,255,255,255]")) +
+      "], buffers: [{}] }");
+  EXPECT_THAT(fault(text), HasSubstr("its options are no flexbuffer"));
 }
 
 }  // namespace

@@ -8,7 +8,10 @@ import sys
 import tempfile
 import threading
 import unittest
+import zipfile
+from unittest import mock
 
+import kiln
 import kiln.torch
 import torch
 from torch import nn
@@ -82,6 +85,42 @@ class SaveTest(Case):
         other.load_state_dict(torch.load(held, weights_only=False))
         x = torch.rand(2, 8)
         self.assert_equal(other(x), outer(x))
+
+    def test_damaged_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder + "/net"
+            with open(path, "wb") as file:
+                file.write(b"no archive")
+            with self.assertRaisesRegex(kiln.ArgumentError, r"net: an archive of torch.jit.save\(\) or torch.export.save\(\)"):
+                kiln.torch.compile(path, torch.rand(2))
+            for name, wanted in (("net/constants.pkl", "TorchScript that PyTorch"), ("net/archive_format", "PyTorch .*")):
+                with zipfile.ZipFile(path, "w") as archive:
+                    archive.writestr(name, b"\x80\x02damaged")
+                with self.assertRaisesRegex(kiln.ArgumentError, "net: .*" + wanted):
+                    kiln.torch.compile(path, torch.rand(2))
+            torch.save({"weight": torch.rand(2)}, path)
+            with self.assertRaisesRegex(kiln.ArgumentError, "found one without code"):
+                kiln.torch.compile(path, torch.rand(2))
+            # readers raise what they like
+            loader = mock.Mock(load=mock.Mock(side_effect=AssertionError("bytes")))
+            for entry, patched in (("net/constants.pkl", "jit"), ("net/archive_format", "export")):
+                with zipfile.ZipFile(path, "w") as archive:
+                    archive.writestr(entry, b"")
+                with mock.patch.object(torch, patched, loader, create=True):
+                    with self.assertRaisesRegex(kiln.ArgumentError, "that PyTorch .* loads: bytes"):
+                        kiln.torch.script.load_script(path)
+
+    @unittest.skipUnless(hasattr(torch, "export"), "PyTorch 1 has no torch.export")
+    def test_exported_programs(self):
+        net, x = perceptron(), torch.rand(3, 8)
+        batch = torch.export.Dim("batch", min=2, max=64)
+        exported = torch.export.export(net, (torch.rand(2, 8),), dynamic_shapes=({0: batch},))
+        with tempfile.TemporaryDirectory() as folder:
+            torch.export.save(exported, folder + "/net.pt2")
+            for given in (exported, folder + "/net.pt2"):
+                c = kiln.torch.compile(given, torch.rand(2, 8), dynamic_batch=True)
+                self.assertEqual([p.by for p in c.report.parts], ["kiln"])
+                self.assert_equal(c(x), net(x).detach(), 1e-6)
 
     def test_threads(self):
         m = perceptron()

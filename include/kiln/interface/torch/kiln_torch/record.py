@@ -84,6 +84,18 @@ def _of_scalar(func: Any, args: Any) -> tuple[Any, Any]:
     return func.overloadpacket.Scalar, args
 
 
+def _of_other_dtype(func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
+    """What an operator gives, without data, where its dtype is another one than that of the first operand."""
+    if draws(func, args, kwargs):
+        return None
+    shapes = tree_map(shape_only, (tuple(args), dict(kwargs)))
+    try:
+        made = func(*shapes[0], **shapes[1])
+    except (RuntimeError, NotImplementedError):  # has no form without data
+        made = func(*args, **kwargs)
+    return shape_only(made) if isinstance(made, torch.Tensor) and made.dtype != args[0].dtype else None
+
+
 def _layout(x: torch.Tensor) -> tuple[Any, ...]:
     return x.shape, x.stride(), x.storage_offset(), x.dtype
 
@@ -102,6 +114,7 @@ class Recorder(TorchDispatchMode):
         self.silent = False
         self.of_any_size: list[Node] = []
         self.held: set[int] = set()  # where constants are that the run has not made
+        self.stale: dict[int, str] = {}  # what mutated other views of a tensor's elements, by its id
         self.fresh: set[int] = set()  # of tensors that are made of numbers in the run, by id
         self.constant: set[Node] = set()  # what depends on no input
 
@@ -113,28 +126,33 @@ class Recorder(TorchDispatchMode):
                 return decompositions[func](*args, **kwargs)
         if not self.silent and func._schema.is_mutable:
             self._check_mutation(func, args, kwargs)
+        plain, same = (func, []) if self.silent else self._without_mutation(func, args)
+        other = _of_other_dtype(plain, args, kwargs) if plain is not func else None
         made = products.run(func, args, kwargs)
         if not self.silent:
-            func, same = self._without_mutation(func, args)
-            self.record(func, args, kwargs, made)
+            if other is not None:  # what is written in place has the operand's dtype
+                self.record(plain, args, kwargs, other)
+                plain, args, kwargs = torch.ops.aten._to_copy.default, (other,), {"dtype": made.dtype}
+            self.record(plain, args, kwargs, made)
             for x in same:
-                self.nodes[id(x)] = self.nodes[id(args[0])]
+                self.nodes[id(x)] = self.nodes[id(made)]
         return made
 
     def _without_mutation(self, func: Any, args: Any) -> tuple[Any, list[torch.Tensor]]:
         """The operator that gives what this one writes into its operand, and the tensors that are the same as that: mutations of
-        what depends on no input are not functionalized."""
+        what depends on no input are not functionalized. Those that show its elements in another way become stale."""
         name = func._schema.name.split("::")[1]
         if not func._schema.is_mutable or not name.endswith("_") or not isinstance(args[0], torch.Tensor):
             return func, []
-        place, own = storage_of(args[0]), _layout(args[0])
-        same = [x for x in self.alive if x.layout == torch.strided and storage_of(x) == place]
         plain = getattr(getattr(torch.ops.aten, name[:-1], None), func._overloadname, None)
         if plain is None:
             return func, []
-        if any(_layout(x) != own for x in same):
-            raise TraceError(f"{MUTATES} ({func._schema.name} of a constant that a view shows)")
-        return plain, same
+        if args[0].numel() == 0:  # has no address
+            return plain, [args[0]]
+        place, own = storage_of(args[0]), _layout(args[0])
+        shown = [x for x in self.alive if x.layout == torch.strided and x.numel() and storage_of(x) == place]
+        self.stale.update((id(x), func._schema.name) for x in shown if _layout(x) != own)
+        return plain, [x for x in shown if _layout(x) == own]
 
     def _check_mutation(self, func: Any, args: Any, kwargs: Any) -> None:
         """Raises an error where an operator would write into a tensor that is none of this run's."""
@@ -143,7 +161,7 @@ class Recorder(TorchDispatchMode):
             if a.alias_info is None or not a.alias_info.is_write:
                 continue
             for x in value if isinstance(value, (list, tuple)) else (value,):
-                if isinstance(x, torch.Tensor) and (id(x) not in self.nodes or storage_of(x) in self.held):
+                if isinstance(x, torch.Tensor) and (id(x) not in self.nodes or x.numel() and storage_of(x) in self.held):
                     raise TraceError(f"{MUTATES} ({func._schema.name})")
 
     def record(self, func: Any, args: Any, kwargs: Any, made: Any) -> None:
@@ -200,6 +218,8 @@ class Recorder(TorchDispatchMode):
         """The node of a tensor; anything else as it is."""
         if not isinstance(x, torch.Tensor):
             return x
+        if id(x) in self.stale:
+            raise TraceError(f"{MUTATES} ({self.stale[id(x)]} of a constant that a view shows)")
         if id(x) not in self.nodes:
             wanted = self.names.get(id(x), "constant").replace(".", "_")
             name = wanted if wanted != "constant" and not hasattr(self.root, wanted) else f"{wanted}_{len(self.nodes)}"
@@ -250,8 +270,10 @@ class Whole(TorchFunctionMode):
                     "them as a list or a buffer, or pad the sequences"
                 )
             return made
-        if name == "one_hot" and not kwargs and len(args) == 2 and args[1] > 0:  # PyTorch's reads the numbers to check them
-            return (args[0].unsqueeze(-1) == torch.arange(args[1])).long()
+        if name == "one_hot":  # PyTorch's reads the numbers to check them
+            args, kwargs = _in_order(args, kwargs or {}, ("input", "num_classes"))
+            if not kwargs and len(args) == 2 and args[1] > 0 and args[0].dtype == torch.int64:
+                return (args[0].unsqueeze(-1) == torch.arange(args[1])).long()
         overload = _WHOLE.get(name)
         if overload == "einsum.default" and len(args) > 1 and not isinstance(args[1], (list, tuple)):
             args = (args[0], list(args[1:]))

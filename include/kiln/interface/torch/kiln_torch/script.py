@@ -33,21 +33,21 @@ def load_script(path: Any) -> Any:
     except OSError as why:
         raise _kiln.ArgumentError(f"{file}: a file that can be read: {why}") from why
     except zipfile.BadZipFile as why:
-        raise _kiln.ArgumentError(f"{file}: an archive of torch.jit.save(), which is a zip file: {why}") from why
+        raise _kiln.ArgumentError(f"{file}: an archive of torch.jit.save() or torch.export.save(), which is a zip file: {why}") from why
     if _is_exported(names):
         if not hasattr(torch, "export"):
             raise _kiln.ArgumentError(f"{file}: a file that PyTorch {torch.__version__} reads: found an exported program of PyTorch 2")
         try:
             return torch.export.load(file).module()
-        except (RuntimeError, ValueError, KeyError, TypeError, OSError) as why:
+        except Exception as why:  # whatever its readers of JSON, pickles and archives raise
             raise _kiln.ArgumentError(f"{file}: an exported program that PyTorch {torch.__version__} loads: {why}") from why
     if not any(name.endswith("constants.pkl") for name in names):
         raise _kiln.ArgumentError(
-            f"{file}: an archive of torch.jit.save(): found one without code, as torch.save() writes; load it with torch.load() "
+            f"{file}: an archive of torch.jit.save() or torch.export.save(): found one without code, as torch.save() writes; load it with torch.load() "
             "and compile the module"
         )
     try:
         module = torch.jit.load(file, map_location="cpu")
-    except (RuntimeError, ValueError, OSError) as why:
+    except Exception as why:
         raise _kiln.ArgumentError(f"{file}: TorchScript that PyTorch {torch.__version__} loads: {why}") from why
     return module.eval() if hasattr(module, "training") else module

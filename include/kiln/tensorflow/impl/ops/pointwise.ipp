@@ -108,14 +108,20 @@ variables import_select_1(node_context& c) {
   return {onnx::selected(condition, c.in(1), c.in(2))};
 }
 
-// The angle of (x, y): that of the half plane's arc tangent, turned where x is negative.
+// Whether x has a sign; that of a zero is its reciprocal's.
+value is_negative(const node_context& c, value x) {
+  const value zero = one(c, x, 0);
+  return onnx::either(x < zero, c.build.add(op::recip{}, x) < zero);
+}
+// The angle of (x, y): that of the magnitudes, mirrored at the axes. Equal ones have no quotient where both are 0 or
+// both are infinite.
 variables import_atan2(node_context& c) {
   const value y = c.in(0), x = c.in(1), zero = one(c, x, 0);
-  const auto constant = [&](double v) { return c.build.scalar(x.type(), v); };
-  const value is_zero = x.equal(zero), turned = (y < zero).where(constant(-M_PI), constant(M_PI));
-  const value upright = (y > zero).where(constant(M_PI / 2), (y < zero).where(constant(-M_PI / 2), zero));
-  const value angle = c.build.add(op::atan{}, y / is_zero.where(constant(1), x));
-  return {is_zero.where(upright, (x < zero).where(angle + turned, angle))};
+  const value height = y.abs(), width = x.abs();
+  const value diagonal = height.equal(zero).where(zero, one(c, x, 1));
+  const value steep = c.build.add(op::atan{}, height.equal(width).where(diagonal, height / width));
+  const value above = is_negative(c, x).where(c.build.scalar(x.type(), M_PI) - steep, steep);
+  return {is_negative(c, y).where(c.build.add(op::neg{}, above), above)};
 }
 
 // A float that an integer does not hold is cut towards zero.

@@ -9,7 +9,8 @@ namespace kiln::tensorflow {
 ints same_pads(const node_context& c, value x, const spatial& kernel, const spatial& stride, const spatial& dilation);
 
 /// y under what a node names in `fused_ops`, as TensorFlow's own optimizer joins them: a bias, a sum, a normalization,
-/// activations; their operands are the node's inputs from `operand` on. Errors: `unsupported` for another name.
+/// activations; their operands are the node's inputs from `operand` on. Errors: `unsupported` for another name,
+/// `malformed` for inputs that none of them takes.
 value with_fused_ops(const node_context& c, value y, std::size_t operand = 2);
 
 }  // namespace kiln::tensorflow

@@ -271,13 +271,16 @@ value with_fused_ops(const node_context& c, value y, std::size_t operand) {
       y = normalized(c, y, operand);
       operand += 4;
     } else if (name == "Prelu") {  // of tfjs
-      y = c.build.add(op::prelu{}, y, c.in(operand++));
+      const value slope = c.in(operand++);
+      y = c.build.add(op::prelu{}, y, slope.rank() == 1 && y.rank() > 1 ? along_channels(c, y, slope) : slope);
     } else {
       const value made = activated(c, y, name);
       if (!made) c.unsupported("fuses '" + name + "'");
       y = made;
     }
   }
+  if (operand < c.size())
+    c.malformed("fused_ops take the first " + std::to_string(operand) + " inputs, found " + std::to_string(c.size()));
   return y;
 }
 

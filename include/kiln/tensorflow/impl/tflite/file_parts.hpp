@@ -17,8 +17,9 @@ inline std::string text_of(const flatbuffers::String* s) { return s ? s->str() :
 
 /// The operator that a code stands for: "CONV_2D", or the name of a custom operator.
 std::string operator_name(const parts::OperatorCode& code);
-/// The options of an operator by name; enumerators are numbers. Those at their default are left out.
-std::vector<onnx::attribute> read_options(const parts::Operator& op, const std::string& where);
+/// The options of an operator of this type by name; enumerators are numbers. Those at their default are left out. A
+/// structure of numbers is `words`.
+std::vector<onnx::attribute> read_options(const parts::Operator& op, std::string_view type, const std::string& where);
 
 /// Whether an operator computes on the numbers of quantized tensors, and whether it only moves elements or chooses
 /// among them.

@@ -83,7 +83,7 @@ std::string graph_reader::unique(std::string wanted) {
 }
 
 std::vector<attribute> graph_reader::options_of(const called& c) {
-  std::vector<attribute> out = read_options(c.op, c.where);
+  std::vector<attribute> out = read_options(c.op, c.type, c.where);
   for (const attribute& a : out)
     all_.charge(32 + a.name.size() + a.text.size() + 8 * (a.integers.size() + a.reals.size()));
   return out;

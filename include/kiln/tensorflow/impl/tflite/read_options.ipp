@@ -63,18 +63,23 @@ struct map_numbers : flexbuffers::Map {
   std::int64_t integer(std::size_t i) const { return flexbuffers::ReadInt64(data_ + i * byte_width_, byte_width_); }
 };
 
-// A custom operator's options are a map of numbers and texts, or a few numbers of 32 bits, `words`.
+// A structure of numbers of 32 bits.
+std::vector<attribute> read_words(const flatbuffers::Vector<std::uint8_t>& bytes, const std::string& where) {
+  if (bytes.size() % 4 || bytes.size() > 64)
+    refuse_part(where, "its options are up to 16 numbers of 32 bits, found " + std::to_string(bytes.size()) + " bytes");
+  std::vector<std::int64_t> words;
+  for (flatbuffers::uoffset_t i = 0; i < bytes.size(); i += 4)
+    words.push_back(flatbuffers::ReadScalar<std::int32_t>(bytes.data() + i));
+  return {numbers_attribute("words", std::move(words))};
+}
+
+// A custom operator's options: a map of numbers and texts.
 std::vector<attribute> read_custom(const flatbuffers::Vector<std::uint8_t>& bytes, const std::string& where) {
   std::vector<attribute> out;
   if (bytes.size() < 3) return out;
   std::vector<std::uint8_t> seen;
-  if (!flexbuffers::VerifyBuffer(bytes.data(), bytes.size(), &seen)) {
-    if (bytes.size() % 4 || bytes.size() > 64) refuse_part(where, "its options are no flexbuffer");
-    std::vector<std::int64_t> words;
-    for (std::size_t i = 0; i < bytes.size(); i += 4)
-      words.push_back(flatbuffers::ReadScalar<std::int32_t>(bytes.data() + i));
-    return {numbers_attribute("words", std::move(words))};
-  }
+  if (!flexbuffers::VerifyBuffer(bytes.data(), bytes.size(), &seen))
+    refuse_part(where, "its options are no flexbuffer");
   const flexbuffers::Reference root = flexbuffers::GetRoot(bytes.data(), bytes.size());
   if (!root.IsMap()) return out;
   const map_numbers map(root.AsMap());
@@ -150,8 +155,9 @@ std::string operator_name(const parts::OperatorCode& code) {
   return name.empty() ? "operator code " + std::to_string(number) : std::string(name);
 }
 
-std::vector<attribute> read_options(const parts::Operator& op, const std::string& where) {
-  if (const auto* bytes = op.custom_options()) return read_custom(*bytes, where);
+std::vector<attribute> read_options(const parts::Operator& op, std::string_view type, const std::string& where) {
+  if (const auto* bytes = op.custom_options())
+    return type == "Convolution2DTransposeBias" ? read_words(*bytes, where) : read_custom(*bytes, where);
   const auto* options = static_cast<const flatbuffers::Table*>(op.builtin_options());
   const auto which = static_cast<std::size_t>(op.builtin_options_type());
   const flatbuffers::TypeTable& all = *parts::BuiltinOptionsTypeTable();

@@ -92,18 +92,21 @@ variables import_transpose_conv(node_context& c) {
                 3);
 }
 // MediaPipe's: x, a filter [out, height, width, in], a bias. Its options are a padding, which counts from 1, and
-// strides of the columns and of the rows. As many outputs as strides and the filter's rest cover.
+// strides of the columns and of the rows; an activation may follow. As many outputs as strides and the filter's rest
+// cover.
 variables import_transpose_conv_bias(node_context& c) {
   expect_image(c, c.in(0));
   expect_image(c, c.in(1));
   const auto words = c.integers("words");
   if (words.size() < 3 || words[0] < 1 || words[0] > 2) c.malformed("its options are no padding and two strides");
+  for (std::size_t i = 3; i < words.size(); ++i)
+    if (words[i] != 0)
+      c.unsupported("number " + std::to_string(words[i]) + " at place " + std::to_string(i) + " of its options");
   const dims in = lens_of(c.in(0)), filter = lens_of(c.in(1));
   dims sizes{in[0], in[1], in[2], filter[0]};
   std::vector<std::int64_t> strides{1, words[2], words[1], 1};
   for (const std::size_t d : {1, 2}) {
-    if (strides[d] < 1 || strides[d] > (std::int64_t{1} << 31))
-      c.malformed("a stride is " + std::to_string(strides[d]));
+    if (strides[d] < 1) c.malformed("a stride is " + std::to_string(strides[d]));
     if (!filter[d].is_constant()) c.unsupported("a filter of symbolic extents");
     sizes[d] = sizes[d] * strides[d];
     if (words[0] == 2) sizes[d] = sizes[d] + std::max<std::int64_t>(0, filter[d].value() - strides[d]);
