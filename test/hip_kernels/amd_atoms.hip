@@ -24,6 +24,7 @@ template <class T>
 struct plain_epilogue {
   static constexpr int width = 8;
   static constexpr bool along_rows = false;
+  static constexpr int expected = 0;
   result_place<T, false> place;
   template <int V>
   struct operands {};
