@@ -87,7 +87,7 @@ void detail::make_tuned_steps(std::unique_ptr<compiled_program>& s, const target
       result = by.best_of(both, runs, margin);
     } catch (const error& e) {
       remarks.push_back(std::string("tuning: the whole can't run on made-up inputs: ") + e.what());
-      return std::move(first);
+      return first;
     }
     if (by.options().measured) by.options().measured(key, both, result);
     return std::move(result.best == 1 ? second : first);
