@@ -87,7 +87,11 @@ TEST(saved_models, go_into_a_folder_of_their_own) {
   }
   EXPECT_FALSE(std::filesystem::exists(older / "model.kiln"));
   EXPECT_EQ(code_of([&] { save_model(c, older / "tokenizer.json" / "below"); }), errc::io);
-  std::filesystem::create_directory(folder.path() / "empty");
+  config drafted = c;
+  drafted.draft.emplace().filename = "model.safetensors";
+  EXPECT_EQ(code_of([&] { save_model(drafted, folder.path() / "empty"); }), errc::unsupported);
+  drafted.draft->filename = "none.kiln";
+  EXPECT_EQ(code_of([&] { save_model(drafted, folder.path() / "empty"); }), errc::not_found);
   save_model(c, folder.path() / "empty");
   EXPECT_EQ(format_of(folder.path() / "empty/model.kiln"), model_format::kiln);
 }

@@ -67,6 +67,7 @@ void copy_draft(const config& c, const fs::path& to) {
   const fs::path file = c.folder / c.draft->filename;
   if (format_of(file) == model_format::safetensors)
     throw error(errc::unsupported, file.string() + ": expected a draft model in one file, found safetensors");
+  if (!fs::exists(file)) throw error(errc::not_found, file.string() + ": expected a draft model, found no file");
   const fs::path folder = (to / c.draft->filename).parent_path();
   fs::create_directories(folder);
   for (const auto& f : fs::directory_iterator(file.parent_path()))
@@ -77,12 +78,12 @@ void copy_draft(const config& c, const fs::path& to) {
 void save_into(const fs::path& folder, const config& c, const detail::built_decoder& made) {
   const fs::path file = c.folder / c.decoder.filename;
   fs::create_directories(folder);
+  copy_draft(c, folder);  // or is refused before anything is written
   const std::vector<std::pair<std::string, std::string>> notes{
       {std::string(detail::context_note), std::to_string(made.context)}};
   save(saved_parts{nullptr, &made.graph, notes}, folder / "model.kiln");
   write(folder / "genai_config.json",
         settings_of(c, std::min(c.context_length.value_or(made.context), made.context)).dump(1) + "\n");
-  copy_draft(c, folder);
   if (format_of(file) == model_format::safetensors) return copy_texts(c.folder / c.tokenizer_dir, folder);
   try {
     for (const auto& [name, text] : tokenizer_files(gguf_file::load(file))) write(folder / name, text);
