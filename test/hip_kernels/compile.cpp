@@ -230,10 +230,23 @@ TEST(tile_kernels, products_with_constant_weights_compile) {
                     constant(b, {numbers, {n, k * bits / 8}}), constant(b, {t, {n, k / block}}));
         }
         b.output(x.dot(w.transpose({1, 0})).relu() + b.input("r", t, {1, rows, n}));
-        const executable made = compile(b.finish(), target_for("sm_90"));
-        ASSERT_EQ(made.report().steps.size(), 1u);
-        EXPECT_EQ(made.report().steps[0].kernel, bits == 16 ? "dot+epilogue" : "dot of blocks+epilogue");
+        const program p = b.finish();
+        for (const char* architecture : {"sm_90", "sm_80"}) {
+          if (rows != 29 && std::string(architecture) == "sm_80") continue;
+          const executable made = compile(p, target_for(architecture));
+          ASSERT_EQ(made.report().steps.size(), 1u) << architecture;
+          EXPECT_EQ(made.report().steps[0].kernel, bits == 16 ? "dot+epilogue" : "dot of blocks+epilogue");
+        }
       }
+}
+// Filters without elements: the result is zero everywhere.
+TEST(tile_kernels, a_convolution_of_no_channels_compiles) {
+  if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
+  builder b;
+  const value filters = b.constant(literal(shape{dtype::f16, {4, 0, 3, 3}}, buffer()));
+  b.output(b.input("image", dtype::f16, {1, 0, 8, 8}).conv(filters, {}));
+  const executable made = compile(b.finish(), target_for("sm_90"));
+  EXPECT_EQ(made.outputs()[0].type.lens, (dims{1, 4, 6, 6}));
 }
 // Recurrent layers whose matrix a cluster holds, and one whose matrix is too large.
 TEST(tile_kernels, recurrences_in_clusters_compile) {

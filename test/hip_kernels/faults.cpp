@@ -31,9 +31,11 @@ TEST(device_faults, an_error_says_which_call_failed_and_whether_the_device_is_lo
   const std::string memory = text_of([&] { hip::check(calls, 2, "hipMalloc"); });
   EXPECT_THAT(memory, HasSubstr("hipMalloc failed: the platform's words (2)"));
   EXPECT_THAT(memory, ::testing::Not(HasSubstr("lost")));
-  for (const int code : {700, 702, 719})
+  for (const int code : {700, 702, 710, 714, 715, 716, 717, 718, 719})
     EXPECT_THAT(text_of([&] { hip::check(calls, code, "hipStreamSynchronize"); }),
                 HasSubstr("what this process has on the device is lost"));
+  for (const int code : {701, 709, 713, 720})
+    EXPECT_THAT(text_of([&] { hip::check(calls, code, "hipLaunchKernel"); }), ::testing::Not(HasSubstr("lost")));
 }
 
 executable sums(const hip_target& gpu) {

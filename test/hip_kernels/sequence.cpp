@@ -202,6 +202,17 @@ TEST(device_fourier, transforms_of_powers_of_two) {
   check_fourier<true, 7>(true, 65, 128, 2);
 }
 
+TEST(device_fourier, an_inverse_of_great_numbers_is_no_greater) {
+  constexpr i64 n = 64;
+  constexpr float great = 1e38f;
+  const fourier_sizes numbers{n, n, 1, 2, 2, n, n, false};
+  std::vector<float> x(2 * n, 0), out(2 * n, -1);
+  for (std::size_t i = 0; i < x.size(); i += 2) x[i] = great;
+  each_row<256>(1, [&](i64 row, int lane) { fourier_block<true, 6, 256>(out.data(), x.data(), numbers, row, lane); });
+  EXPECT_EQ(out[0], great);
+  for (std::size_t i = 1; i < out.size(); ++i) EXPECT_NEAR(out[i], 0, 1e-6f * great) << i;
+}
+
 TEST(device_random, numbers_are_those_of_the_op) {
   for (const std::int64_t count : {1, 311, 1000}) {
     const auto make = [count](builder& b) {

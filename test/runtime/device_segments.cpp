@@ -58,5 +58,73 @@ TEST(device_segments, read_and_write_the_devices_memory) {
   }
 }
 
+// Kernels of a fake GPU that expect operands at addresses that 16 divides.
+class aligned_kernel final : public kernel {
+ public:
+  explicit aligned_kernel(std::unique_ptr<kernel> of) : of_(std::move(of)) {}
+  std::string name() const override { return of_->name(); }
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned n) const override {
+    return of_->scratch_bytes(in, out, n);
+  }
+  void run(const launch& l) const override {
+    for (const std::span<const tensor> some : {l.in, l.out})
+      for (const tensor& t : some) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(t.data) % 16, 0u);
+    of_->run(l);
+  }
+  bool on_device() const override { return true; }
+
+ private:
+  std::unique_ptr<kernel> of_;
+};
+class aligned_target final : public target {
+ public:
+  std::string_view name() const override { return gpu_.name(); }
+  bool fuses() const override { return gpu_.fuses(); }
+  std::string binary_format() const override { return gpu_.binary_format(); }
+  std::unique_ptr<kernel> make_kernel(const kernel_request& r) const override {
+    return std::make_unique<aligned_kernel>(make_kernel_on_host(make_fallback_kernel(r.instruction.op)));
+  }
+  std::unique_ptr<kernel> make_copy(const derived_data* derived) const override { return gpu_.make_copy(derived); }
+  bool has_device() const override { return true; }
+  std::shared_ptr<const device> get_device() const override { return gpu_.get_device(); }
+
+ private:
+  fake::gpu_target gpu_;
+};
+
+// Kernels are planned, and given scratch memory, for aligned operands: others of the caller's are copied.
+TEST(device_segments, operands_at_odd_places_are_copied) {
+  const aligned_target gpu;
+  const device& where = *gpu.get_device();
+  builder b;
+  const value x = b.input("x", dtype::f32, {2, 3});
+  b.output(x + x.reduce_sum({1}), "y");
+  const executable exe = compile(b.finish(), gpu);
+  const std::vector<float> numbers = {1, 2, 3, 4, 5, 6}, expected = {7, 8, 9, 19, 20, 21};
+  std::size_t least = 0;
+  for (const std::size_t skipped : {0, 4, 8, 12, 16}) {
+    SCOPED_TRACE(skipped);
+    const auto behind = [&](const std::vector<float>& values) {
+      const std::size_t bytes = values.size() * sizeof(float);
+      buffer memory = where.allocate(bytes + skipped);
+      std::byte* const data = memory.data() + skipped;
+      const auto queue = where.make_queue();
+      queue->copy(data, values.data(), bytes);
+      queue->wait();
+      return argument({dtype::f32, {2, 3}}, std::move(memory), data);
+    };
+    std::vector<argument> in{behind(numbers)}, out{behind(std::vector<float>(6, -1))};
+    workspace w = exe.make_workspace();
+    for (int run = 0; run < 3; ++run) {
+      const std::size_t before = fake::copies;
+      exe.run(w, in, out);
+      const std::size_t copied = fake::copies - before;
+      if (skipped == 0 && run == 0) least = copied;
+      EXPECT_EQ(copied, skipped % 16 == 0 ? least : least + 2);
+      EXPECT_EQ(floats_of(where, out[0]), expected);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kiln::testing

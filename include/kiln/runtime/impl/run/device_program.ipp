@@ -121,14 +121,21 @@ class device_program final : public planned_program {
     queue.wait();
   }
 
-  // Room on the device for a buffer of the caller's: none where the caller has it there already.
+  // What the caller has on the device serves as it is where addresses are as aligned as those that kernels are planned
+  // and given scratch memory for.
+  bool serves(const std::byte* data) const {
+    constexpr std::uintptr_t kernels_expect = 16;
+    return where_->owns(data) && reinterpret_cast<std::uintptr_t>(data) % kernels_expect == 0;
+  }
+
+  // Room on the device for a buffer of the caller's: none where the caller's serves.
   std::size_t edge_bytes(std::size_t s, std::span<const argument> inputs, std::span<argument> outputs) const {
     const planned_buffer& b = plan_.buffers[s];
     if (b.kind == lower::memory::input) {
       const argument& a = inputs[b.index];
-      return where_->owns(a.data()) && copied_bytes(b.index, a) == 0 ? 0 : aligned(bytes_of(a));
+      return serves(a.data()) && copied_bytes(b.index, a) == 0 ? 0 : aligned(bytes_of(a));
     }
-    if (b.kind != lower::memory::output || where_->owns(outputs[b.index].data())) return 0;
+    if (b.kind != lower::memory::output || serves(outputs[b.index].data())) return 0;
     const growing_output* g = grows(b.index);
     if (!g) return aligned(bytes_of(outputs[b.index]));
     const shape& from = inputs[g->input].get_shape();

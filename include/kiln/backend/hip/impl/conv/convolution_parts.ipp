@@ -20,10 +20,17 @@ buffer on_device(const buffer& bytes, const context& where) {
   return there;
 }
 
+// Lines of its last dim, as many where that has no elements.
+std::int64_t lines_of(const filters_view& view) {
+  std::int64_t n = 1;
+  for (std::size_t d = 0; d + 1 < view.lens.size(); ++d) n *= view.lens[d];
+  return n;
+}
+
 // The elements of a view one after the other, lines of its last dim being `last` elements, the further ones 0.
 buffer dense_bytes(const literal& weights, std::int64_t offset, const filters_view& view, std::int64_t last) {
   const std::size_t width = size_of(weights.get_shape().type);
-  const std::int64_t lines = product(view.lens) / view.lens.back();
+  const std::int64_t lines = lines_of(view);
   buffer out = buffer::allocate(static_cast<std::size_t>(lines * last) * width);
   std::memset(out.data(), 0, out.size());
   const auto* from = reinterpret_cast<const std::byte*>(weights.bytes());
@@ -78,7 +85,7 @@ ordered_filters::ordered_filters(const kernel_request& r, std::size_t operand, v
     lens.push_back(l.lens[d].value()), steps.push_back(l.strides[d].value());
   const filters_view view = order_(lens, steps);
   last = std::max(last, view.lens.back());
-  bytes_ = static_cast<std::size_t>(product(view.lens) / view.lens.back() * last) * size_of(r.inputs[operand].type);
+  bytes_ = static_cast<std::size_t>(lines_of(view) * last) * size_of(r.inputs[operand].type);
   const auto pack = [&] { return on_device(dense_bytes(*r.constants[operand], l.offset.value(), view, last), *where); };
   packed_ = r.derived ? r.derived->block(bytes_, pack) : pack();
   if (r.derived && r.derived->replays()) packed_ = on_device(packed_, *where);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kiln/backend/hip/impl/conv/convolution_parts.hpp"
+#include "kiln/backend/hip/impl/expect_scratch.hpp"
 #include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
 #include "kiln/backend/hip/impl/gemm/separate_epilogue.hpp"
 #include "kiln/backend/hip/lower.hpp"
@@ -66,6 +67,7 @@ class convolution_kernel final : public gpu_kernel {
     if (l.out[0].elements() == 0) return;
     const auto made = built_for(l.in, l.out);
     const tensor& w = l.in[body_.operands[1]];
+    expect_scratch(l, made->scratch_bytes + filters_.scratch_bytes(w) + copy_bytes(l.in), name_);
     const void* weights = filters_.give(*l.queue, w, l.scratch);
     const std::span<std::byte> copied = l.scratch.subspan(filters_.scratch_bytes(w));
     const std::span<std::byte> scratch = copied.subspan(copy_bytes(l.in));

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kiln/backend/hip/impl/expect_scratch.hpp"
 #include "kiln/backend/hip/impl/gemm/blas.hpp"
 #include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
 #include "kiln/backend/hip/impl/gemm/separate_epilogue.hpp"
@@ -43,6 +44,7 @@ class dot_kernel final : public gpu_kernel {
     if (l.out[0].elements() == 0) return;
     auto made = built_for(l.in, l.out);
     if (made->unpacks) return run_few_rows(*made, l);
+    expect_scratch(l, made->wide_bytes + (made->blas ? 0 : made->plan.scratch_bytes), name_);
     const std::span<std::byte> scratch = l.scratch.subspan(made->wide_bytes);
     const std::byte* right = l.in[body_.operands[1]].data;
     if (made->widen) {
@@ -50,17 +52,16 @@ class dot_kernel final : public gpu_kernel {
       made->widen->launch(*l.queue, made->widening_grid, {widening::threads}, 0, weights(l), right,
                           static_cast<int>(kept_->columns), static_cast<int>(kept_->depth));
     }
-    if (made->blas && !made->blas->run(*l.queue, scratch, l.in[body_.operands[0]].data, right, l.out[0].data))
+    if (made->blas && !made->blas->run(*l.queue, scratch, l.in[body_.operands[0]].data, right, l.out[0].data)) {
       made = built_for(l.in, l.out, false);
+      expect_scratch(l, made->wide_bytes + made->plan.scratch_bytes, name_);
+    }
     if (made->blas) {
       std::vector<const void*> extra;
       for (std::size_t i : body_.epilogue_inputs) extra.push_back(l.in[i].data);
       if (made->epilogue) made->epilogue.run(*l.queue, l.out[0].data, extra);
       return;
     }
-    if (made->plan.scratch_bytes > scratch.size())
-      raise(errc::internal, "scratch memory of a product: expected " + std::to_string(made->plan.scratch_bytes) +
-                                " bytes, found " + std::to_string(scratch.size()));
     const tensor wide = written_out(l.out[0], right);
     const std::vector<const tensor*> all = operands(l.in, l.out[0], wide);
     const std::size_t outer = made->outer.extent.size();
@@ -257,8 +258,9 @@ std::unique_ptr<kernel> lower_stored(const kernel_request& r, const context_poin
   for (const dtype t : {dtype::f16, dtype::bf16}) {
     auto found = lower::find_stored_product(r.whole, r.instruction, t);
     if (!found) continue;
+    // kernels read weights before the steps that come before them have ended, and one of these would copy others
     for (const std::size_t k : found->inputs())
-      if (!r.constants[k]) return nullptr;
+      if (!r.constants[k] || !r.constant_layouts[k].dense()) return nullptr;
     const module_graph& m = r.whole.module(r.instruction.op.get_if<op::fused>()->body);
     auto form = find_stored_form(found->weights, m);
     if (!form) return nullptr;

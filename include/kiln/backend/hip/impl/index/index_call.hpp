@@ -15,6 +15,7 @@ struct call_numbers {
   std::vector<std::byte> value;
   call_numbers() = default;
   template <class T> call_numbers(const T& numbers) : type(type_name<T>()), value(sizeof numbers) {
+    static_assert(sizeof(T) % 8 == 0, "numbers stand in a kernel's text as words of eight bytes");
     std::memcpy(value.data(), &numbers, sizeof numbers);
   }
 };
@@ -31,7 +32,8 @@ struct index_call {
   int cluster = 0;             ///< where not 0, `work` clusters of so many blocks of `lanes` threads run the call
   int shared_bytes = 0;        ///< of each such block, at `shared`
   bool short_results = false;  ///< as in `source`
-  int each = 0;  ///< of much work: elements that a thread has under way, all sizes being in the text; 0: never
+  int each = 0;   ///< of much work: elements that a thread has under way, all sizes being in the text; 0: never
+  int makes = 1;  ///< elements, about, of a piece of work
 };
 
 /// What a kernel's text is made for beside its call.
@@ -74,7 +76,7 @@ class index_kernel : public gpu_kernel {
   /// ones of one kind share a kernel.
   bool is_written(const index_call& c) const {
     constexpr std::int64_t much = std::int64_t{1} << 18;
-    return fixed_ && c.each > 0 && c.lanes == 0 && c.work >= much;
+    return fixed_ && c.each > 0 && c.lanes == 0 && c.work >= much / c.makes;
   }
 
  private:

@@ -113,7 +113,9 @@ std::string call_text(const index_call& c, const call_form& how) {
   t.line("#include \"kiln/backend/hip/kernels/", c.header, "\"");
   t.line(kernel_text::prelude());
   std::string list;
-  // each thread writes what no other reads
+  // nothing is read through one pointer after it was written through another: results and scratch memory lie apart from
+  // operands and from one another, and where an operand and a result are the same place, a thread alone reads what it
+  // writes there, and before
   for (std::size_t k = 0; k < c.types.size(); ++k) list += c.types[k] + "* __restrict__ p" + std::to_string(k) + ", ";
   if (!c.numbers.type.empty() && !how.written()) list += "const " + c.numbers.type + " n, ";
   const std::string together = c.cluster == 0 ? "" : "__cluster_dims__(" + std::to_string(c.cluster) + ", 1, 1) ";

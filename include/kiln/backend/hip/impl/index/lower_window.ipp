@@ -40,6 +40,7 @@ class pooling_kernel final : public index_kernel {
     if (is_written(call) && !last && cols.window > 1 && cols.window <= most_taps && cols.stride == 1 &&
         cols.dilation == 1 && cols.in_step == 1 && cols.out_step == 1) {
       constexpr int together = 4;
+      call.makes = together;  // so that the loops over taps and the sizes are both written out, as decided above
       call.call = "pool_line<" + mode + ", " + taps + ", " + std::to_string(together) + ">(p1, p0, n, at)";
       call.work = y.elements() / cols.out * ((cols.out + together - 1) / together);
       return {call};

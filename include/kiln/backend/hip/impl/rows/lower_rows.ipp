@@ -1,3 +1,4 @@
+#include "kiln/backend/hip/impl/expect_scratch.hpp"
 #include "kiln/backend/hip/impl/rows/row_program.hpp"
 #include "kiln/backend/hip/lower.hpp"
 
@@ -18,6 +19,7 @@ class rows_kernel final : public gpu_kernel {
   void run(const launch& l) const override {
     const auto made = built_for(l.in, l.out);
     if (made->plan.grid.x == 0) return;
+    expect_scratch(l, made->plan.partial_bytes, name_);
     std::vector<const std::byte*> pointers;
     for (const tensor& t : l.in) pointers.push_back(t.data);
     for (const tensor& t : l.out) pointers.push_back(t.data);

@@ -47,9 +47,13 @@ const runtime_calls& any_runtime() {
 
 void check(const runtime_calls& calls, int code, const char* call) {
   if (code == 0) return;
-  // on both platforms: memory is short; and, of a kernel, an illegal address, one that took too long, another failure
-  constexpr int out_of_memory = 2, illegal_address = 700, timed_out = 702, launch_failed = 719;
-  const bool lost = code == illegal_address || code == timed_out || code == launch_failed;
+  // on both platforms: memory is short; and, of a kernel, an illegal address, one that took too long, a failed
+  // assertion, and what only NVIDIA tells apart (a stack, an instruction, an alignment, an address space, a program
+  // counter), another failure
+  constexpr int out_of_memory = 2, illegal_address = 700, timed_out = 702, failed_assertion = 710,
+                first_told_apart = 714, launch_failed = 719;
+  const bool lost = code == illegal_address || code == timed_out || code == failed_assertion ||
+                    (code >= first_told_apart && code <= launch_failed);
   raise(code == out_of_memory ? errc::limit : errc::io,
         std::string(call) + " failed: " + calls.hipGetErrorString(code) + " (" + std::to_string(code) + ")" +
             (lost ? "; a kernel faulted, and what this process has on the device is lost: start another process" : ""));

@@ -180,8 +180,8 @@ template <class T> KILN_FN u32 multiply_pairs(u32 a, u32 b) {
   u32 to;
   if constexpr (elementary::same<T, f16>)
     asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(to) : "r"(a), "r"(b));
-  else
-    asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(to) : "r"(a), "r"(b));
+  else  // mul.rn.bf16x2 needs sm_90; to add -0 changes no product, and no zero
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(to) : "r"(a), "r"(b), "r"(0x80008000u));
   return to;
 }
 template <class T> KILN_FN u32 fma_pairs(u32 a, u32 b, u32 c) {

@@ -20,6 +20,7 @@ template <bool Inverse, int Bits, int Lanes, class T>
 KILN_FN void fourier_block(T* out, const T* in, const fourier_sizes& n, i64 row, int lane) {
   using V = decltype(value_of(T{}));
   constexpr int count = 1 << Bits;
+  constexpr double scale = Inverse ? 1.0 / count : 1.0;
   struct number {
     V real, imaginary;
   };
@@ -38,7 +39,8 @@ KILN_FN void fourier_block(T* out, const T* in, const fourier_sizes& n, i64 row,
     int turned = 0;  // the number's bits in reverse
     KILN_UNROLL
     for (int b = 0; b < Bits; ++b) turned |= (j >> b & 1) << (Bits - 1 - b);
-    values[turned] = {static_cast<V>(x.real), static_cast<V>(x.imaginary)};
+    // an inverse is divided by its count before the sums: by a power of two, and no sum is greater than its operands
+    values[turned] = {static_cast<V>(x.real * scale), static_cast<V>(x.imaginary * scale)};
   }
   sync_block();
   KILN_UNROLL
@@ -54,11 +56,10 @@ KILN_FN void fourier_block(T* out, const T* in, const fourier_sizes& n, i64 row,
     }
     sync_block();
   }
-  const V scale = Inverse ? V(1) / static_cast<V>(count) : V(1);
   for (i64 k = lane; k < n.to; k += Lanes) {
     T* const to = out + ((outer * n.to + k) * n.inner + i) * n.made;
-    to[0] = stored<T>(values[k].real * scale);
-    if (n.made == 2) to[1] = stored<T>(values[k].imaginary * scale);
+    to[0] = stored<T>(values[k].real);
+    if (n.made == 2) to[1] = stored<T>(values[k].imaginary);
   }
 }
 
