@@ -25,10 +25,7 @@ namespace {
 
 using namespace kiln;
 
-struct settings {
-  std::string list, only;
-  int part = 0, parts = 1;
-  unsigned threads = 2;
+struct settings : bench::case_selection {
   double over = 1.1;
 };
 
@@ -46,16 +43,8 @@ std::string without_machine(std::string_view key) {
 settings read_settings(int argc, char** argv) {
   settings s;
   s.list = bench::read_options(argc, argv, [&](const std::string& word, const auto& next) {
-    if (word == "--only")
-      s.only = next();
-    else if (word == "--threads")
-      s.threads = static_cast<unsigned>(std::stoul(next()));
-    else if (word == "--over")
-      s.over = std::stod(next());
-    else if (word == "--part")
-      std::tie(s.part, s.parts) = bench::read_part(next());
-    else
-      return false;
+    if (word != "--over") return s.take(word, next);
+    s.over = std::stod(next());
     return true;
   });
   return s;
@@ -77,11 +66,10 @@ std::vector<problem> problems_of(const settings& s) {
   compile_options compile_with;
   compile_with.threads = s.threads;
   compile_with.tuning = std::make_shared<tuner>(std::move(options));
-  const auto rows = bench::read_cases(s.list, s.only);
-  for (std::size_t i = static_cast<std::size_t>(s.part); i < rows.size(); i += static_cast<std::size_t>(s.parts)) {
-    now = rows[i].name;
+  for (const bench::case_row& row : bench::read_cases(s)) {
+    now = row.name;
     try {
-      const auto path = std::filesystem::path(s.list).parent_path() / rows[i].file;
+      const auto path = std::filesystem::path(s.list).parent_path() / row.file;
       compile(onnx::read_model(path.string()).graph, eigen_target(), compile_with);
     } catch (const std::exception& e) {
       fmt::print(stderr, "{}: {}\n", now, bench::in_short(e.what()));

@@ -56,12 +56,28 @@ template <class Take> std::string read_options(int argc, char** argv, Take&& tak
   return list;
 }
 
-/// The two numbers of "K/N", a part of a list: part K of N. Errors: std::runtime_error for another form.
-inline std::pair<int, int> read_part(const std::string& text) {
-  const auto parts = split(text, '/');
-  if (parts.size() != 2) throw std::runtime_error("--part takes K/N");
-  return {std::stoi(parts[0]), std::max(1, std::stoi(parts[1]))};
-}
+/// Which cases of a list, and with how many threads: the options --only TEXT, --part K/N (case k of every N) and
+/// --threads.
+struct case_selection {
+  std::string list, only;
+  std::size_t part = 0, parts = 1;
+  unsigned threads = 2;
+
+  /// Whether the option is one of these; see `read_options`. Errors: std::runtime_error for a part of another form.
+  template <class Next> bool take(const std::string& word, Next&& next) {
+    if (word == "--only")
+      only = next();
+    else if (word == "--threads")
+      threads = static_cast<unsigned>(std::stoul(next()));
+    else if (word == "--part") {
+      const auto numbers = split(next(), '/');
+      if (numbers.size() != 2) throw std::runtime_error("--part takes K/N");
+      part = std::stoul(numbers[0]), parts = std::max(1UL, std::stoul(numbers[1]));
+    } else
+      return false;
+    return true;
+  }
+};
 
 /// The cases whose names hold `only`.
 inline std::vector<case_row> read_cases(const std::string& list, const std::string& only) {
@@ -90,6 +106,14 @@ inline std::vector<case_row> read_cases(const std::string& list, const std::stri
     }
     rows.push_back(std::move(row));
   }
+  return rows;
+}
+
+/// The selected cases.
+inline std::vector<case_row> read_cases(const case_selection& s) {
+  std::vector<case_row> rows, all = read_cases(s.list, s.only);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (i % s.parts == s.part) rows.push_back(std::move(all[i]));
   return rows;
 }
 

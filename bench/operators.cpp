@@ -41,20 +41,11 @@ using bench::inputs_of;
 using bench::ms_since;
 using bench::read_file;
 
-struct settings {
-  std::string list, only;
-  int part = 0, parts = 1, rounds = 5;
-  unsigned threads = 2;
+struct settings : bench::case_selection {
+  int rounds = 5;
   double budget_ms = 15;
   bool memory = false;
 };
-// The part's cases.
-std::vector<case_row> read_list(const settings& s) {
-  std::vector<case_row> rows, all = bench::read_cases(s.list, s.only);
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (static_cast<int>(i) % s.parts == s.part) rows.push_back(std::move(all[i]));
-  return rows;
-}
 
 executable load(const settings& s, const std::filesystem::path& model) {
   compile_options options;
@@ -183,20 +174,14 @@ std::string in_process(const std::function<std::string()>& work) {
 settings read_settings(int argc, char** argv) {
   settings s;
   s.list = bench::read_options(argc, argv, [&](const std::string& word, const auto& next) {
-    if (word == "--only")
-      s.only = next();
-    else if (word == "--threads")
-      s.threads = static_cast<unsigned>(std::stoul(next()));
-    else if (word == "--rounds")
+    if (word == "--rounds")
       s.rounds = std::max(1, std::stoi(next()));
     else if (word == "--budget-ms")
       s.budget_ms = std::stod(next());
     else if (word == "--memory")
       s.memory = true;
-    else if (word == "--part")
-      std::tie(s.part, s.parts) = bench::read_part(next());
     else
-      return false;
+      return s.take(word, next);
     return true;
   });
   return s;
@@ -215,7 +200,7 @@ int main(int argc, char** argv) try {
   const std::string rates = in_process([&] { return bench::to_text(bench::measure_rates(s.threads)); });
   if (rates.starts_with("failed") || rates.empty()) throw std::runtime_error("the machine's rates: " + rates);
   const bench::machine_rates most = bench::rates_of(rates);
-  for (const case_row& row : read_list(s)) {
+  for (const case_row& row : bench::read_cases(s)) {
     std::string line = in_process([&] { return measure(*library, row, s, most); });
     if (s.memory && !line.starts_with("dropped") && !line.starts_with("failed"))
       for (const bool with_peer : {false, true})
