@@ -56,8 +56,8 @@ endfunction()
 set(KILN_OF_PRECOMPILED $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds>
                         $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=524288>)
 
-# kiln_precompile(<target>): reads what most units of the libraries above kiln::runtime include once for all of them: half
-# a second of two to five that a unit takes. Units include what they need all the same.
+# kiln_precompile(<target>): reads what most units of kiln::runtime and the libraries above include once for all of them:
+# half a second of one to five that a unit takes. Units include what they need all the same.
 function(kiln_precompile target)
   if(NOT TARGET kiln_precompiled)
     set(unit ${PROJECT_BINARY_DIR}/units/precompiled.cpp)

@@ -208,7 +208,7 @@ std::optional<polynomial> divide(polynomial p, const polynomial& by) {
 }
 
 // Splits p into quotient * by + rest, term by term. Exact division of non-negative extents; the rest keeps its `/`.
-dimension quotient(dimension a, dimension b) {
+dimension divided(dimension a, dimension b) {
   const polynomial p = get(a), by = get(b);
   if (p == by) return 1;
   if (by.size() == 1) {
@@ -282,9 +282,9 @@ dimension combine_anew(char op, dimension a, dimension b) {
     case '*': return intern(multiply(get(a), get(b)));
     case '/':
       if (b == dimension(0)) raise(fault::of(errc::invalid_argument, "a dimension's divisor is not zero"));
-      return quotient(a, b);
+      return divided(a, b);
     case '%': {
-      const dimension rest = a - quotient(a, b) * b;
+      const dimension rest = a - divided(a, b) * b;
       return rest.is_constant() ? rest : of_atom({'%', "", 0, 0, a, b});
     }
     default: break;
