@@ -1,4 +1,7 @@
 // Pointwise convolutions behind a prologue: scales, shifts and bounds of the channels of their input.
+#include <array>
+#include <deque>
+
 #include "kernel/isa/convolution_check.hpp"
 
 namespace kiln::testing {
@@ -23,6 +26,22 @@ template <class T> struct changed_input {
     return prologue.clamps ? std::min(std::max(x, prologue.low), prologue.high) : x;
   }
 };
+
+// What naive gives, kept: methods, layouts and threads change neither the planes nor the weights.
+template <class T>
+const std::vector<double>& expected_of(const conv_problem& p, const std::vector<T>& planes, const std::vector<T>& w) {
+  struct known {
+    std::array<std::int64_t, 7> sizes;
+    std::vector<T> planes, w;
+    std::vector<double> out;
+  };
+  static std::deque<known> all;
+  const std::array<std::int64_t, 7> sizes{p.batch,    p.in_channels, p.out_channels, p.groups,
+                                          p.input[0], p.input[1],    p.input[2]};
+  for (const known& k : all)
+    if (k.sizes == sizes && k.planes == planes && k.w == w) return k.out;
+  return all.emplace_back(known{sizes, planes, w, naive(p, planes, w)}).out;
+}
 
 template <class T>
 void check_prologue(kiln::thread_pool& pool, const conv_problem& p, conv_method method, bool in_nhwc, bool out_nhwc,
@@ -51,7 +70,7 @@ void check_prologue(kiln::thread_pool& pool, const conv_problem& p, conv_method 
           in[from.at(n, c, i)] = x;
           x = change.of(x, c);
         }
-    const auto expected = naive(p, planes, w);
+    const auto& expected = expected_of(p, planes, w);
     conv->run(pool, in.data(), weights.data(), out.data(), scratch.data(), {}, &change.prologue);
     const double tolerance = (std::is_same_v<T, float> ? 1e-6 : 1e-14) * static_cast<double>(p.depth() + 1);
     std::size_t i = 0;
