@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # level.sh LEVEL PROGRAM [ARGUMENT...]: runs PROGRAM with libkiln_eigen.so.1 of one instruction-set level, x86-64-v2 being
-# the base, and checks that the loader indeed took that one.
+# the base, and checks that the loader indeed took that one. Where it takes
+# that level by itself, the program is not run: its own ctest cases are at that level.
 set -euo pipefail
 level=$1
 shift
