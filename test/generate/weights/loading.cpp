@@ -132,7 +132,7 @@ TEST(loading, blocks_take_little_more_memory_than_the_packed_weights) {
   const test::temporary_folder folder;
   const auto file = folder.write("model.gguf", wide_blocks());
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(load_within_bounds(file, 36, 24), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(load_within_bounds(file, 36, 18), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
