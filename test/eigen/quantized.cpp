@@ -212,7 +212,47 @@ TEST(quantized_weights, take_the_memory_that_they_are_stored_in) {
   EXPECT_EQ(compile_eigen(product_of(f, {3, 1024})).report().packed_bytes, data + scales * 5);
 }
 
+// Large enough to be packed from 16 bits; whose scales a program widens.
+std::function<void(builder&)> product_of_half_scales(dtype t, bool gives_weights = false) {
+  return [=](builder& b) {
+    const value scale = numbers(b, t, {1050, 32}, .01, .1, 6).convert(dtype::f32);
+    const op::block_dequantize by{.bits = 4, .axis = 1, .block = 32, .zero = 8};
+    const value w = b.add(by, numbers(b, dtype::u8, {1050, 512}, 0, 255, 7), scale);
+    b.output(b.input("x", dtype::f32, {3, 1024}).dot(w.transpose({1, 0})));
+    if (gives_weights) b.output(w);
+  };
+}
+bool folds(const executable& e, std::string_view op) {
+  for (const pass_note& n : e.report().passes)
+    for (const auto& c : n.counts.entries)
+      if (n.pass == "constant_folding" && c.name == op) return true;
+  return false;
+}
+
+TEST(quantized_weights, scales_of_16_bits_are_not_written_out) {
+  for (const dtype t : {dtype::f16, dtype::bf16}) {
+    SCOPED_TRACE(to_string(t));
+    expect_same(product_of_half_scales(t), exact);
+    const executable e = compile_eigen(product_of_half_scales(t));
+    EXPECT_FALSE(folds(e, "convert"));
+    ASSERT_EQ(e.report().steps.size(), 1u);
+    const std::size_t columns = (1050 + 15) / 16 * 16;  // whole vectors of any level
+    EXPECT_LE(e.report().packed_bytes, columns * (512 + 32 * 2) + 64);
+  }
+}
+
+TEST(quantized_weights, scales_of_16_bits_of_weights_that_are_read_as_well) {
+  const auto make = product_of_half_scales(dtype::f16, true);
+  expect_same(make, exact);
+  for (const step_info& s : compile_eigen(make).report().steps) EXPECT_FALSE(s.fallback) << s.kernel;
+}
+
 class saved_quantized_weights : public saved_program_files {};
+
+TEST_F(saved_quantized_weights, with_scales_of_16_bits) {
+  const auto make = product_of_half_scales(dtype::f16);
+  expect_same_again(make, random_inputs(make));
+}
 
 TEST_F(saved_quantized_weights, compute_the_same_bits) {
   weights_form f{.depth = 1024, .columns = 512};

@@ -1,6 +1,7 @@
 #pragma once
 #include "kiln/graph/matcher.hpp"
 #include "kiln/op/linear/dot.hpp"
+#include "kiln/op/quant/block_dequantize.hpp"
 #include "kiln/op/quant/integer_dot.hpp"
 #include "kiln/pass/constant_matrix.hpp"
 #include "kiln/pass/late_widening.hpp"
@@ -74,6 +75,14 @@ template <class Module> class constant_folder {
     }
     return true;
   }
+  // Whether the value is only the scales of numbers in blocks.
+  constexpr bool only_scales(std::uint32_t i) const {
+    for (std::uint32_t u : r_.users(i))
+      if (u == rewriter<Module>::output_user || !r_.template get_if<op::block_dequantize>({u, 0}) ||
+          r_.input({u, 0}, 1).instruction != i)
+        return false;
+    return true;
+  }
   // See late_widening.hpp.
   constexpr bool is_widened_late(std::uint32_t i) const {
     if (std::is_constant_evaluated()) return false;
@@ -82,8 +91,10 @@ template <class Module> class constant_folder {
       const value_id from = r_[i].inputs[0];
       const shape& stored = r_.shape_of(from);
       return (stored.type == dtype::f16 || stored.type == dtype::bf16) && stored.is_constant() &&
-             bytes_of(stored) >= static_cast<std::int64_t>(least_late_bytes) && viewed_constant(r_, from) &&
-             widens_late() && only_right_of_dots(i);
+             bytes_of(stored) >= static_cast<std::int64_t>(least_late_scales) && viewed_constant(r_, from) &&
+             widens_late() &&
+             (only_scales(i) ||
+              (bytes_of(stored) >= static_cast<std::int64_t>(least_late_bytes) && only_right_of_dots(i)));
     }
     return false;
   }

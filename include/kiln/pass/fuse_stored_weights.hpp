@@ -1,9 +1,11 @@
 #pragma once
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "kiln/pass/constants.hpp"
 #include "kiln/pass/fuse_prologue.hpp"
+#include "kiln/pass/late_widening.hpp"
 #include "kiln/pass/stored_weights.hpp"
 
 namespace kiln {
@@ -43,6 +45,25 @@ template <class Module> constexpr const literal* viewed_literal(const Module& m,
   return m.producer(v).kind == instruction_kind::literal ? &m.producer(v).constant : nullptr;
 }
 
+/// Whether an operand of weights in blocks is a constant, or one of 16 bits that kernels widen (late_widening.hpp).
+template <class Module> constexpr bool is_stored_operand(const Module& m, value_id v) {
+  if (viewed_literal(m, v)) return true;
+  if constexpr (std::is_same_v<Module, module_graph>)
+    if (!std::is_constant_evaluated()) return is_left_to_widen(m, v.instruction);
+  return false;
+}
+/// Its elements; empty where it is neither.
+template <class R> constexpr std::optional<literal> stored_operand(const R& r, value_id v) {
+  const bool widens = r.template get_if<op::convert>(v) != nullptr;
+  const constant_view c = viewed_constant(r, widens ? r.input(v, 0) : v);
+  if (!c) return std::nullopt;
+  const literal stored = laid_out(*c.from, c.at);
+  if (!widens) return stored;
+  const literal* const from = &stored;
+  auto made = fold(r.producer(v).op, std::span(&from, 1), r.producer(v).results);
+  return made.empty() ? std::nullopt : std::optional(std::move(made[0]));
+}
+
 /// Computes what constants that are stored in blocks mean.
 template <class Module> constexpr std::uint32_t write_out_stored_constants(Module& m) {
   rewriter<Module> r(m);
@@ -52,7 +73,7 @@ template <class Module> constexpr std::uint32_t write_out_stored_constants(Modul
     if (!r.template get_if<op::block_dequantize>({i, 0}) || r.users(i).empty()) continue;
     small_vector<literal> values;
     for (const value_id v : r[i].inputs)
-      if (const constant_view c = viewed_constant(r, v)) values.push_back(laid_out(*c.from, c.at));
+      if (auto l = stored_operand(r, v)) values.push_back(std::move(*l));
     if (values.size() != r[i].inputs.size()) continue;
     small_vector<const literal*> pointers;
     for (const literal& l : values) pointers.push_back(&l);
@@ -88,8 +109,9 @@ constexpr pass_note fuse_stored_weights(Program& p, std::span<const dtype> types
       const auto weights = find_stored_weights(m, right, t);
       if (!weights || (reads && !reads(*weights, m))) continue;
       bool constant = true;
-      for (const value_id v : weights->operands) constant = constant && detail::viewed_literal(m, v);
-      constant = constant && detail::are_finite_numbers(*detail::viewed_literal(m, weights->operands[0]));
+      for (const value_id v : weights->operands) constant = constant && detail::is_stored_operand(m, v);
+      const literal* const numbers = detail::viewed_literal(m, weights->operands[0]);
+      constant = constant && numbers && detail::are_finite_numbers(*numbers);
       if (!constant) continue;
       for (const std::uint32_t from : weights->instructions)
         detail::prologue_fuser<Program>(p, m, bodies).fuse(from, i);

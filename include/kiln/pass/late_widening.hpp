@@ -7,7 +7,8 @@
 namespace kiln::detail {
 
 /// While one lives in this thread, `constant_folding` leaves conversions to f32 of large constants of 16-bit floats
-/// that only products read, as right operands: who makes the kernels then widens one at a time, or none.
+/// that only products read, as right operands or as scales of weights in blocks: who makes the kernels then widens one
+/// at a time, or none.
 class late_widening {
  public:
   explicit late_widening(bool wanted);
@@ -22,7 +23,7 @@ class late_widening {
 bool widens_late();
 
 /// A smaller constant is not worth it.
-inline constexpr std::size_t least_late_bytes = 1 << 20;
+inline constexpr std::size_t least_late_bytes = 1 << 20, least_late_scales = 1 << 16;
 
 /// Whether an instruction converts such a constant, through views of it, to f32.
 bool is_left_to_widen(const module_graph& m, std::uint32_t i);

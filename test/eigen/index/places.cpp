@@ -1,6 +1,8 @@
 // Gathers and scatters by element and by tuple, and one-hot codes, through the Eigen target.
 #include <gmock/gmock.h>
 
+#include <cstring>
+
 #include "runtime/compare.hpp"
 
 namespace kiln::testing {
@@ -243,6 +245,41 @@ TEST(places, outside_of_an_extent_are_errors) {
       },
       5, "1");
   expect_outside([&](builder& b) { b.output(b.add(op::scatter_nd{}, operands(b, {4, 2}, {4, 7}))); }, 5, "1");
+}
+
+// A table that only gathers read stays where it is, at an odd address too; what others read is moved to one of theirs.
+TEST(gather, reads_tables_where_they_are) {
+  const auto results = [](bool adds) {
+    std::vector<std::byte> memory(1 + 50 * 8 * 4);
+    const argument numbers = random_argument({dtype::f32, {50, 8}}, 3, -1, 1);
+    std::memcpy(memory.data() + 1, numbers.data(), memory.size() - 1);
+    const executable e = compile_eigen([&](builder& b) {
+      const value table =
+          b.constant(literal({dtype::f32, {50, 8}}, buffer::borrow(memory.data() + 1, memory.size() - 1)));
+      const value at = b.input("at", dtype::i64, {3}), row = b.input("row", dtype::i64, {3, 8}),
+                  tuple = b.input("tuple", dtype::i64, {3, 1});
+      b.output(table.gather(at, 0));
+      b.output(b.add(op::gather_elements{0}, table, row));
+      b.output(b.add(op::gather_nd{}, table, tuple));
+      if (adds) b.output(table + b.input("x", dtype::f32, {50, 8}));
+    });
+    argument at({dtype::i64, {3}}), row({dtype::i64, {3, 8}}), tuple({dtype::i64, {3, 1}});
+    for (std::int64_t i = 0; i < 3; ++i) {
+      at.as<std::int64_t>()[static_cast<std::size_t>(i)] = tuple.as<std::int64_t>()[static_cast<std::size_t>(i)] =
+          40 - 7 * i;
+      for (std::int64_t k = 0; k < 8; ++k) row.as<std::int64_t>()[static_cast<std::size_t>(i * 8 + k)] = 40 - 7 * i;
+    }
+    std::vector<argument> in{at, row, tuple};
+    if (adds) in.push_back(random_argument({dtype::f32, {50, 8}}, 4, 0, 0));
+    const auto before = e.run(in);
+    for (std::size_t k = 0; k < 3; ++k)
+      for (std::size_t i = 0; i < 24; ++i)
+        EXPECT_EQ(before[k].as<float>()[i], numbers.as<float>()[(40 - 7 * (i / 8)) * 8 + i % 8]) << k << ' ' << i;
+    std::fill(memory.begin(), memory.end(), std::byte{});
+    return e.run(in)[0].as<float>()[0];
+  };
+  EXPECT_EQ(results(false), 0) << "it was copied";
+  EXPECT_NE(results(true), 0) << "a sum reads floats at an odd address";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kiln/core/error.hpp"
+#include "kiln/core/page_memory.hpp"
 #include "kiln/generate/impl/sequence_memory.hpp"
 #include "kiln/generate/weights/model_files.hpp"
 #include "kiln/text/guidance/vocabulary.hpp"
@@ -82,6 +83,7 @@ const guide_vocabulary& language_model::text_vocabulary() const {
 }
 std::shared_ptr<const language_model> language_model::load(const config& c, const target& t, compile_options options,
                                                            const program_change& change) {
+  const page_scope pages;  // what is repacked serves what is packed
   std::shared_ptr<const language_model> draft;
   if (c.draft) {
     config smaller = c;

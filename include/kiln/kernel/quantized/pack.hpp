@@ -69,10 +69,28 @@ inline void pack_numbers(std::uint32_t* to, std::int64_t width, const quantized_
     }
 }
 
+// Scales that stay as they are stored.
+template <class Code>
+void pack_codes(std::byte* to, std::int64_t width, const quantized_form& f, const quantized_source::part& from,
+                std::int64_t col, std::int64_t cols) {
+  for (std::int64_t b = 0; b < f.blocks(); ++b, to += width * static_cast<std::int64_t>(sizeof(Code))) {
+    const std::byte* at = from.at + (b * from.k_step + col * from.n_step) * static_cast<std::ptrdiff_t>(sizeof(Code));
+    for (std::int64_t j = 0; j < cols; ++j, at += from.n_step * static_cast<std::ptrdiff_t>(sizeof(Code)))
+      std::memcpy(to + j * static_cast<std::int64_t>(sizeof(Code)), at, sizeof(Code));
+    std::memset(to + cols * static_cast<std::int64_t>(sizeof(Code)), 0,
+                static_cast<std::size_t>(width - cols) * sizeof(Code));
+  }
+}
+
 inline void pack_scales(std::byte* to, std::int64_t width, const quantized_form& f, const quantized_source& s,
                         std::int64_t col, std::int64_t cols) {
   using V = native_vec<float>;
   constexpr int lanes = native_lanes<float>;
+  if (s.scale_type == f.scales) switch (size_of_scale(f.scales)) {
+      case 1: return pack_codes<std::uint8_t>(to, width, f, s.scales, col, cols);
+      case 2: return pack_codes<std::uint16_t>(to, width, f, s.scales, col, cols);
+      default: return pack_codes<std::uint32_t>(to, width, f, s.scales, col, cols);
+    }
   for (std::int64_t b = 0; b < f.blocks(); ++b)
     for (std::int64_t j = 0; j < width; j += lanes) {
       float of[lanes] = {};
@@ -81,12 +99,9 @@ inline void pack_scales(std::byte* to, std::int64_t width, const quantized_form&
       std::byte* const at = to + (b * width + j) * size_of_scale(f.scales);
       const V v = load<V>(of);
       switch (f.scales) {
-        case scale_format::f32: std::memcpy(at, &v, sizeof v); break;
         case scale_format::f16: store_half(reinterpret_cast<std::uint16_t*>(at), v); break;
         case scale_format::bf16: store_bfloat16(reinterpret_cast<std::uint16_t*>(at), v); break;
-        default:  // as they are stored
-          for (std::int64_t i = 0; i < lanes; ++i)
-            at[i] = j + i < cols ? s.scales.at[b * s.scales.k_step + (col + j + i) * s.scales.n_step] : std::byte{};
+        default: std::memcpy(at, &v, sizeof v);
       }
     }
 }

@@ -23,7 +23,7 @@ bool is_left_to_widen(const module_graph& m, std::uint32_t i) {
   const auto& from = m.producer(v);
   const dtype stored = m.shape_of(v).type;
   return from.kind == instruction_kind::literal && (stored == dtype::f16 || stored == dtype::bf16) &&
-         from.constant.data().size() >= least_late_bytes;
+         from.constant.data().size() >= least_late_scales;
 }
 
 }  // namespace kiln::detail

@@ -5,6 +5,7 @@
 #include "kiln/op/index/gather_elements.hpp"
 #include "kiln/op/index/gather_nd.hpp"
 #include "kiln/op/index/one_hot.hpp"
+#include "kiln/runtime/byte_reader.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
 
 // Gathers: slices and elements of any dtype are moved by their size alone.
@@ -14,10 +15,11 @@ namespace {
 constexpr std::int64_t task_bytes = 65536, grain = 16384;
 
 // Copies whole slices: result[outer, index, inner] = data[outer, indices[index], inner].
-class gather_kernel final : public kernel {
+class gather_kernel final : public kernel, public byte_reader {
  public:
   explicit gather_kernel(std::int64_t axis) : axis_(axis) {}
   std::string name() const override { return "gather"; }
+  bool reads_bytes_of(std::size_t operand) const override { return operand == 0; }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor>, unsigned) const override {
     return static_cast<std::size_t>(in[1].elements()) * sizeof(std::int64_t);
   }
@@ -55,10 +57,11 @@ class gather_kernel final : public kernel {
   std::int64_t axis_;
 };
 
-class gather_elements_kernel final : public kernel {
+class gather_elements_kernel final : public kernel, public byte_reader {
  public:
   explicit gather_elements_kernel(std::int64_t axis) : axis_(axis) {}
   std::string name() const override { return "gather_elements"; }
+  bool reads_bytes_of(std::size_t operand) const override { return operand == 0; }
   void run(const launch& l) const override {
     const tensor &data = l.in[0], &indices = l.in[1], &out = l.out[0];
     if (out.elements() == 0) return;
@@ -89,10 +92,11 @@ class gather_elements_kernel final : public kernel {
   std::int64_t axis_;
 };
 
-class gather_nd_kernel final : public kernel {
+class gather_nd_kernel final : public kernel, public byte_reader {
  public:
   explicit gather_nd_kernel(std::int64_t batch_dims) : batch_(static_cast<std::size_t>(batch_dims)) {}
   std::string name() const override { return "gather_nd"; }
+  bool reads_bytes_of(std::size_t operand) const override { return operand == 0; }
   void run(const launch& l) const override {
     const tensor &data = l.in[0], &indices = l.in[1], &out = l.out[0];
     const auto tuple = static_cast<std::size_t>(indices.lens.back());

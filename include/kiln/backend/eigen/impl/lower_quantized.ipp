@@ -6,6 +6,7 @@
 #include "kiln/lower/stored_product.hpp"
 #include "kiln/op/quant/range.hpp"
 #include "kiln/runtime/thread_pool.hpp"
+#include "kiln/runtime/widened_constant.hpp"
 
 namespace kiln::eigen {
 namespace {
@@ -14,11 +15,16 @@ using namespace kernels;
 
 using quantized_body = lower::stored_product<module_graph>;
 
+// An operand's constant: as it is stored, where it is one of 16 bits that would be widened.
+const literal* stored_constant(const kernel_request& r, std::size_t i) {
+  return r.constants[i] ? r.constants[i] : find_widened_constant(r.graph, r.instruction.inputs[i]).from;
+}
+
 std::optional<quantized_body> find_quantized_body(const kernel_request& r) {
   auto out = lower::find_stored_product(r.whole, r.instruction, dtype::f32);
   if (out)
-    for (const std::size_t k : out->inputs())
-      if (!r.constants[k]) return std::nullopt;
+    for (const std::size_t i : out->inputs())
+      if (!stored_constant(r, i)) return std::nullopt;
   return out;
 }
 
@@ -40,9 +46,10 @@ class quantized_kernel final : public kernel {
     rounds_ = op.bytes_suffice && !form_.numbers.is_float() && op.factor == 1 && form_.bits <= isa.byte_bits &&
               form_.block % 16 == 0;
     quantized_source from;
-    from.scale_type = scale_type_of(r.inputs[operands_[1]].type);
-    if (form_.zeros == zero_format::floats) from.float_zeros = scale_type_of(r.inputs[operands_[2]].type);
-    const literal& scales = *r.constants[operands_[1]];
+    const literal& scales = *stored_constant(r, operands_[1]);
+    from.scale_type = scale_type_of(scales.get_shape().type);
+    if (form_.zeros == zero_format::floats)
+      from.float_zeros = scale_type_of(stored_constant(r, operands_[2])->get_shape().type);
     form_.scales = static_cast<scale_format>(r.decide(5, [&] {
       if (from.scale_type >= scale_format::e8m0)
         return are_plain_scales(scales, from.scale_type) ? from.scale_type : scale_format::f32;
@@ -56,7 +63,7 @@ class quantized_kernel final : public kernel {
         from.zeros = part(r, 2, b.weights.depth_last, form_.zeros == zero_format::bytes ? static_cast<int>(op.bits) : 8,
                           sign_offset);
       isa.pack(*r.pool, to, form_, from);
-      for (const std::size_t i : operands_) forget_pages(r.constants[i]->data());
+      for (const std::size_t i : operands_) forget_pages(stored_constant(r, i)->data());
     });
   }
 
@@ -145,10 +152,11 @@ class quantized_kernel final : public kernel {
     const std::size_t i = operands_[k];
     const layout& at = r.constant_layouts[i];
     const std::int64_t fields = fields_per_byte(bits);
-    const auto element = static_cast<std::ptrdiff_t>(size_of(r.inputs[i].type));
+    const literal& stored = *stored_constant(r, i);
+    const auto element = static_cast<std::ptrdiff_t>(size_of(stored.get_shape().type));
     const std::ptrdiff_t row = at.strides[0].value() * fields, column = at.strides[1].value();
     quantized_source::part out;
-    out.at = r.constants[i]->bytes() + at.offset.value() * element;
+    out.at = stored.bytes() + at.offset.value() * element;
     out.k_step = depth_last ? column : row;
     out.n_step = depth_last ? row : column;
     out.bits = bits;

@@ -139,9 +139,16 @@ stored_blocks repack(const weight_entry& e, row_order order, thread_pool& pool) 
   const std::int64_t rows = e.extents[0], depth = e.extents[1], units = depth / unit.numbers;
   const std::int64_t row_bytes = depth * how.bits / 8, row_scales = depth / how.block;
   const auto scale_bytes = static_cast<std::int64_t>(size_of(how.scales));
-  const auto room = [](std::int64_t n) { return buffer::allocate(static_cast<std::size_t>(n)); };
-  buffer numbers = room(rows * row_bytes), scales = room(rows * row_scales * scale_bytes),
-         zeros = room(how.has_zeros ? rows * row_scales * 4 : 0);
+  // in one room, which serves a matrix of this size again when this one is packed
+  const auto padded = [](std::int64_t n) { return (n + 63) / 64 * 64; };
+  const std::int64_t parts[] = {rows * row_bytes, rows * row_scales * scale_bytes,
+                                how.has_zeros ? rows * row_scales * 4 : 0};
+  const std::int64_t second = padded(parts[0]), third = second + padded(parts[1]);
+  const buffer whole = buffer::allocate(static_cast<std::size_t>(third + parts[2]));
+  const auto part = [&](std::int64_t at, std::int64_t bytes) {
+    return buffer_part(whole, static_cast<std::size_t>(at), static_cast<std::size_t>(bytes));
+  };
+  buffer numbers = part(0, parts[0]), scales = part(second, parts[1]), zeros = part(third, parts[2]);
   const auto* const from = reinterpret_cast<const std::uint8_t*>(e.bytes.data());
   constexpr std::int64_t together = 64;
   pool.parallel_for((rows + together - 1) / together, [&](std::int64_t task, unsigned) {

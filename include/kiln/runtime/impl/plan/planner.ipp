@@ -4,6 +4,7 @@
 #include "kiln/core/huge_page.hpp"
 #include "kiln/core/mapped_file.hpp"
 #include "kiln/pass/late_widening.hpp"
+#include "kiln/runtime/byte_reader.hpp"
 #include "kiln/runtime/impl/compile/free_constants.hpp"
 #include "kiln/runtime/impl/compile/make_step_kernel.hpp"
 #include "kiln/runtime/impl/plan/labels.hpp"
@@ -232,11 +233,13 @@ class planner {
 
   // ---- the finished plan
   void take_buffers() {
+    const std::vector<bool> by_elements = read_by_elements();
     for (const lower::buffer& b : values_.buffers()) {
       planned_buffer& to = plan_.buffers.emplace_back();
       static_cast<lower::buffer&>(to) = b;
       to.bytes_slot = plan_.sizes.slot(b.bytes);
-      if (b.kind == lower::memory::constant) take_constant(graph_[values_.constants()[b.index]], to);
+      if (b.kind == lower::memory::constant)
+        take_constant(graph_[values_.constants()[b.index]], by_elements[plan_.buffers.size() - 1], to);
     }
     plan_.arena_order.assign(values_.arena().begin(), values_.arena().end());
     for (const value_id v : graph_.parameters())
@@ -252,6 +255,18 @@ class planner {
       }
     }
   }
+  // By buffer: whether anything reads it otherwise than as bytes.
+  std::vector<bool> read_by_elements() const {
+    std::vector<bool> out(values_.buffers().size(), false);
+    for (const step& s : plan_.steps) {
+      const auto* const bytes = dynamic_cast<const byte_reader*>(s.run.get());
+      for (std::uint32_t k = 0; k < s.inputs; ++k)
+        if (!bytes || !bytes->reads_bytes_of(k)) out[plan_.operands[s.first_operand + k].buffer] = true;
+    }
+    for (const placement& p : values_.outputs())
+      if (p.buffer < out.size()) out[p.buffer] = true;
+    return out;
+  }
   // As an argument of it, which copies what lies at an odd address, with all threads.
   literal aligned(const literal& l) {
     constexpr std::size_t some = std::size_t{1} << 20;
@@ -266,13 +281,13 @@ class planner {
     forget_pages(l.data());
     return {l.get_shape(), std::move(copy)};
   }
-  void take_constant(const instruction& ins, planned_buffer& to) {
+  void take_constant(const instruction& ins, bool by_elements, planned_buffer& to) {
     to.type = ins.results[0].type;
     if (ins.constant.has_symbols()) {
       to.kind = lower::memory::symbolic;
       for (dimension d : *ins.constant.data().values<dimension>()) to.values.push_back(plan_.sizes.slot(d));
     } else {
-      to.constant = target_.has_device() ? ins.constant : aligned(ins.constant);
+      to.constant = target_.has_device() || !by_elements ? ins.constant : aligned(ins.constant);
       if (choices_.held) choices_.held->emplace(ins.constant.bytes(), to.constant);
       plan_.constant_bytes += to.constant.data().size();
     }
