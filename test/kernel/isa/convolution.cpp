@@ -48,18 +48,12 @@ TYPED_TEST(convolution_test, images_wider_than_a_panel) {
 
 // Rows that are taken in columns, by channels of which a worker takes a part; a window wider than a block's columns.
 TYPED_TEST(convolution_test, long_rows) {
-  const auto line = [](std::int64_t in, std::int64_t out, std::int64_t groups, std::int64_t width, std::int64_t taps,
-                       std::int64_t stride, std::int64_t dilation) {
-    conv_problem p{.batch = 2, .in_channels = in, .out_channels = out, .groups = groups};
-    p.input[2] = width, p.kernel[2] = taps, p.stride[2] = stride, p.dilation[2] = dilation;
-    p.pad_begin[2] = 5, p.pad_end[2] = 2;
-    return p;
-  };
-  for (const std::int64_t stride : {1, 2, 5})
-    for (const std::int64_t dilation : {1, 4}) check<TypeParam>(line(3, 70, 1, 401, 7, stride, dilation));
-  check<TypeParam>(line(6, 60, 3, 130, 2, 1, 90));
-  check<TypeParam>(line(1, 131, 1, 1100, 3, 1, 1));
-  check<TypeParam>(line(1, 3, 1, 20, 5, 3, 1));
+  for (const auto& [in, out, groups, width, taps, stride, dilation] : std::vector<std::array<std::int64_t, 7>>{
+           {3, 70, 1, 401, 7, 1, 4}, {3, 70, 1, 401, 7, 5, 1}, {6, 60, 3, 130, 2, 1, 90}, {1, 131, 1, 1100, 3, 2, 1}}) {
+    conv_problem p = plane(2, in, out, groups, 1, width, taps, stride, 5, dilation);
+    p.kernel[1] = 1, p.pad_begin[1] = p.pad_end[1] = 0;
+    check<TypeParam>(p);
+  }
 }
 
 // Products that a matrix unit takes where there is one.
@@ -107,8 +101,7 @@ TYPED_TEST(convolution_test, depthwise) {
   check<TypeParam>(uneven);
   check<TypeParam>(plane(1, 2, 2, 2, 200, 90, 3, 1, 1));  // several strips
   check<TypeParam>(plane(1, 2, 4, 2, 150, 70, 7, 1, 3));
-  check<TypeParam>(plane(1, 2, 2, 2, 9, 40, 7, 1, 3));
-  check<TypeParam>(plane(1, 2, 2, 2, 3, 40, 7, 1, 3));  // fewer rows than are taken together
+  for (const std::int64_t height : {3, 9}) check<TypeParam>(plane(1, 2, 2, 2, height, 40, 7, 1, 3));
 }
 
 TYPED_TEST(convolution_test, depthwise_in_three_dimensions) {
