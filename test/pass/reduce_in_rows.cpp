@@ -32,5 +32,16 @@ TEST(reduce_in_rows, what_has_one_row_or_rounds_stays) {
   EXPECT_EQ(reductions_after([](builder& b) { b.output(b.input("x", dtype::f32, {3, 4}).reduce_sum({0, 1})); }), 1);
 }
 
+TEST(reduce_in_rows, many_results_of_few_last_elements_stay) {
+  const auto of = [](dims lens, ints axes) {
+    return reductions_after([&](builder& b) { b.output(b.input("x", dtype::f32, lens).reduce_max(axes)); });
+  };
+  EXPECT_EQ(of({2, 8, 3, 4}, {2, 3}), 1);
+  EXPECT_EQ(of({2, 7, 3, 4}, {2, 3}), 2);    // few results
+  EXPECT_EQ(of({2, 8, 16, 32}, {2, 3}), 2);  // many elements
+  EXPECT_EQ(of({2, 8, 3, 4}, {0, 3}), 2);    // dims apart
+  EXPECT_EQ(of({2, 8, 3, 4}, {0, 2, 3}), 2);
+}
+
 }  // namespace
 }  // namespace kiln::test

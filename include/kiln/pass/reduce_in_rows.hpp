@@ -5,6 +5,18 @@ namespace kiln {
 
 namespace detail {
 
+// Whether the last dims alone are folded, a few elements for each of many results: a kernel has rows enough without a
+// division of each.
+constexpr bool are_many_short_rows(const dims& lens, const inline_vector<bool, max_rank>& folded) {
+  constexpr std::int64_t many = 16, few = 512;
+  std::int64_t rows = 1, row = 1;
+  for (std::size_t d = 0; d < lens.size(); ++d) {
+    if (!lens[d].is_constant() || (d > 0 && folded[d - 1] && !folded[d])) return false;
+    (folded[d] ? row : rows) *= lens[d].value();
+  }
+  return rows >= many && row < few;
+}
+
 // The same extremes, those of rows first; an empty value where there is only one row, or none.
 template <class Op, class R> constexpr value_id extremes_of_rows(R& r, value_id v) {
   const auto* op = r.template get_if<Op>(v);
@@ -21,7 +33,7 @@ template <class Op, class R> constexpr value_id extremes_of_rows(R& r, value_id 
       others.push_back(static_cast<std::int64_t>(d));
       many = many || !(lens[d] == dimension(1));
     }
-  if (!many) return {};
+  if (!many || are_many_short_rows(lens, folded)) return {};
   const value_id rows = r.add(Op{{static_cast<std::int64_t>(last)}}, {x});
   return r.add(Op{others}, {rows});
 }

@@ -46,6 +46,15 @@ TYPED_TEST(convolution_test, images_wider_than_a_panel) {
   check<TypeParam>(plane(3, 20, 70, 1, 31, 33, 1));
 }
 
+// Rows by columns and parts of the channels; a window wider than these columns.
+TYPED_TEST(convolution_test, long_rows) {
+  for (conv_problem p : {plane(2, 3, 70, 1, 1, 401, 7, 5, 5, 4), plane(2, 6, 60, 3, 1, 130, 2, 1, 5, 90),
+                         plane(1, 1, 131, 1, 1, 1100, 3, 1, 5)}) {
+    p.kernel[1] = 1, p.pad_begin[1] = p.pad_end[1] = 0;
+    check<TypeParam>(p);
+  }
+}
+
 // Products that a matrix unit takes where there is one.
 TYPED_TEST(convolution_test, large_products) {
   check<TypeParam>(plane(1, 130, 150, 1, 19, 17, 1));
@@ -90,7 +99,7 @@ TYPED_TEST(convolution_test, depthwise) {
   uneven.pad_begin = {0, 0, 3}, uneven.pad_end = {0, 4, 1};
   check<TypeParam>(uneven);
   check<TypeParam>(plane(1, 2, 2, 2, 200, 90, 3, 1, 1));  // several strips
-  check<TypeParam>(plane(1, 2, 4, 2, 150, 70, 7, 1, 3));
+  check<TypeParam>(plane(1, 2, 4, 2, 151, 70, 7, 1, 3));
 }
 
 TYPED_TEST(convolution_test, depthwise_in_three_dimensions) {

@@ -81,7 +81,7 @@ TYPED_TEST_SUITE(stored_gemm_test, types_of_weights);
 
 TYPED_TEST(stored_gemm_test, every_partial_vector) {
   kiln::thread_pool pool(3);
-  for (const std::int64_t m : {1, 2, 3, 4, 5, 7, 13, 131})
+  for (const std::int64_t m : {1, 2, 3, 4, 5, 6, 7, 13, 131})
     for (const std::int64_t n : {1, 7, 16, 17, 33, 63, 64, 65, 129})
       check<TypeParam>(pool, {.m = m, .n = n, .k = 5 + m, .transposed = n % 2 == 0});
 }
@@ -89,7 +89,7 @@ TYPED_TEST(stored_gemm_test, every_partial_vector) {
 TYPED_TEST(stored_gemm_test, depths_of_several_blocks_and_of_nothing) {
   kiln::thread_pool pool(2);
   for (const std::int64_t k : {0, 1, 1700})
-    for (const std::int64_t m : {1, 4, 5, 60}) check<TypeParam>(pool, {.m = m, .n = 150, .k = k});
+    for (const std::int64_t m : {1, 4, 6, 20, 60}) check<TypeParam>(pool, {.m = m, .n = 150, .k = k});
 }
 
 TYPED_TEST(stored_gemm_test, batches_and_tasks_of_few_rows) {

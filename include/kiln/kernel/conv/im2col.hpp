@@ -21,6 +21,11 @@ template <class T> class im2col_convolution {
       columns_.emplace_back(x * p_.dilation[2] - p_.pad_begin[2], p_.stride[2], p_.input[2], out_[2]);
   }
 
+  /// Whether rows of panels are mostly copies of adjacent elements, so that a panel may be gathered more than once.
+  static constexpr bool gathers_whole_rows(const conv_problem& p) {
+    return p.stride[2] == 1 && p.output(2) >= register_tile<T>::width;
+  }
+
   /// Elements of scratch for each worker.
   std::int64_t scratch_size() const { return gemm_unpacked_scratch_size<T>(rows_, p_.output_pixels(), p_.depth(), 1); }
 
@@ -45,7 +50,7 @@ template <class T> class im2col_convolution {
     const gathered_right right{this, &g, scratch};
     T* const more = scratch + packed_panels_size<T>(g.k, pool.size());
     if (multiplied_on_matrix_unit(pool, g, plain_left<T>{&g}, right, more, g.m, of_rows)) return;
-    const gemm_split<T> split(g, false, pool.size(), 192, g.m);
+    const gemm_split<T> split(g, false, pool.size(), gathers_whole_rows(p_) ? 64 : 192, g.m);
     multiply(pool, g, depth_block<T>(g.k), split, plain_left<T>{&g}, right, of_rows);
   }
 

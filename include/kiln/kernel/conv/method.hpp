@@ -4,6 +4,7 @@
 
 #include "kiln/kernel/conv/depthwise_nhwc.hpp"
 #include "kiln/kernel/conv/direct_rows.hpp"
+#include "kiln/kernel/conv/im2col.hpp"
 #include "kiln/kernel/conv/nhwc_gemm.hpp"
 #include "kiln/kernel/conv/winograd/convolution.hpp"
 #include "kiln/kernel/conv/winograd/convolution_1d.hpp"
@@ -79,8 +80,11 @@ template <class T> class conv_cost {
       case conv_method::im2col: {
         if (in_nhwc_ || out_nhwc_) return never;
         const std::int64_t pixels = std::max<std::int64_t>(1, p_.output_pixels());
-        const double packing = p_.pointwise() ? 2 : p_.taps() == 1 ? 8 : 40;
-        return 1.05 * useful_ * static_cast<double>(round_up(pixels, native_lanes<T>)) / static_cast<double>(pixels) *
+        const bool copies = im2col_convolution<T>::gathers_whole_rows(p_);
+        const double packing = p_.pointwise() ? 2 : p_.taps() == 1 ? 8 : copies ? 12 : p_.stride[2] > 2 ? 80 : 40;
+        const double short_tiles = p_.taps() == 1 ? 1 : 1 + 8 / depth_;
+        return 1.05 * useful_ * short_tiles * static_cast<double>(round_up(pixels, native_lanes<T>)) /
+               static_cast<double>(pixels) *
                (1 + packing / static_cast<double>(std::max<std::int64_t>(1, p_.group_outputs())));
       }
       case conv_method::depthwise_nchw: {
@@ -89,14 +93,13 @@ template <class T> class conv_cost {
       }
       case conv_method::direct_rows: {
         const std::int64_t width = std::max<std::int64_t>(1, p_.output(2));
-        const std::int64_t padded = round_up(width, native_lanes<T>) * p_.stride[2] + p_.span(2);
-        // the input rows of all channels that a row of outputs reads have to fit L1: channels are far apart
-        constexpr std::int64_t most = 28 * 1024 / static_cast<std::int64_t>(sizeof(T));
         if (!direct_rows_convolution<T>::serves(p_) || in_nhwc_ || out_nhwc_ || p_.taps() == 1 ||
-            p_.group_inputs() * p_.kernel[1] * padded > most)
+            !direct_rows_convolution<T>::stays_near(p_))
           return never;
-        // rows end in a partial vector, each tile has the overhead of a few steps, and the strip is copied
-        return useful_ * static_cast<double>(round_up(width, native_lanes<T>)) / static_cast<double>(width) *
+        // rows end in a partial vector, each tile has the overhead of a few steps, and the strip is copied; vectors of
+        // many channels across two lines take as long as panels of whole ones
+        const double across = p_.kernel[1] == 1 && p_.group_inputs() >= 16 ? 1.3 : 1;
+        return useful_ * static_cast<double>(round_up(width, native_lanes<T>)) / static_cast<double>(width) * across *
                    (1 + 8 / depth_) * (p_.group_outputs() < register_tile<T>::rows ? 2 : 1) +
                8 * inputs_ * static_cast<double>(p_.span(1)) / static_cast<double>(p_.stride[1]);
       }

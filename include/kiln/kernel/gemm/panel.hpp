@@ -58,13 +58,13 @@ template <class T> class block_shares {
   std::int64_t each_ = 0, last_ = 0, place_ = 0;
 };
 
-/// Multiplies 1 to `streamed_rows` rows with one panel block of `depth` rows, which comes from `far` or not;
+/// Multiplies 1 to `most_streamed_rows` rows with one panel block of `depth` rows, which comes from `far` or not;
 /// `epilogue(0, rows)` is called at the end.
 template <class T, class Step, class Stored, class Epilogue>
 void multiply_few_rows(std::int64_t depth, const T* a, std::ptrdiff_t a_row, int rows, Step step, const Stored* b,
                        std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_row, int cols, bool accumulate, bool far,
                        Epilogue&& epilogue) {
-  const T* row[streamed_rows] = {};
+  const T* row[most_streamed_rows<T, Stored>] = {};
   for (int r = 0; r < rows; ++r) row[r] = a + r * a_row;
   const int vectors = static_cast<int>(ceil_div(cols, native_lanes<T>));
   run_stream_tile<T, Step>(rows, vectors, depth, row, step, b, b_step, c, c_row, cols, accumulate, far);

@@ -103,7 +103,7 @@ void stored_gemm(thread_pool& pool, const gemm_problem<float>& problem, const St
                  Epilogue&& epilogue = {}) {
   const gemm_problem<float> p = fold_batch(problem);
   if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
-  if (p.m <= streamed_rows) {
+  if (p.m <= most_streamed_rows<float, Stored>) {
     constexpr std::int64_t width = register_tile<float>::width, near_bytes = 1024 * 1024;
     const std::int64_t panels = ceil_div(p.n, width);
     const bool far = p.k * p.n * static_cast<std::int64_t>(sizeof(Stored)) > near_bytes;
@@ -122,8 +122,11 @@ void stored_gemm(thread_pool& pool, const gemm_problem<float>& problem, const St
   const stored_right<Stored> right(b, p.k, scratch, pool.size());
   float* const more = scratch + stored_right<Stored>::scratch_size(p.k) * pool.size();
   if (multiplied_on_matrix_unit(pool, p, plain_left<float>{&p}, right, more, p.m, epilogue)) return;
-  multiply(pool, p, depth_block<float>(p.k), gemm_split<float>(p, true, pool.size(), 48, p.task_rows),
-           plain_left<float>{&p}, right, epilogue);
+  // Blocks that few rows meet are converted to L1: with L2's stores that takes as long as ten rows of products.
+  constexpr std::int64_t few = 48, near_depth = 24 * 1024 / (register_tile<float>::width * sizeof(float));
+  const std::int64_t depth = p.m <= few ? std::min(near_depth, depth_block<float>(p.k)) : depth_block<float>(p.k);
+  multiply(pool, p, depth, gemm_split<float>(p, true, pool.size(), 48, p.task_rows), plain_left<float>{&p}, right,
+           epilogue);
 }
 
 }  // namespace kiln::kernels

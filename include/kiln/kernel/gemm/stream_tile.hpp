@@ -8,14 +8,20 @@ namespace kiln::kernels {
 /// Rows of the left operand up to which a GEMM is bound by reading the right one.
 inline constexpr int streamed_rows = 4;
 
+/// The same where the right operand is stored in narrower floats, which a tile converts in registers: as many as it
+/// has.
+template <class T, class Stored>
+inline constexpr int most_streamed_rows = std::is_same_v<T, Stored> ? streamed_rows : register_tile<T>::rows;
+
 /// Parts of the depth that a tile of so many rows reads side by side. Far memory serves four streams 6 to 8 % faster
 /// than one, and a single row hides the latency of its additions in those of the other parts, in near memory too. Two
 /// or three rows have registers for the sums of two parts; four have none for more than their own.
 constexpr int streamed_parts(int rows, bool far) { return rows == 1 ? (far ? 4 : 2) : rows <= 3 && far ? 2 : 1; }
 
-/// As `multiply_tile` for up to `streamed_rows` rows. The parts of the depth are summed separately; the values of C are
-/// added at the end. Where b comes from far (`Far`), each of its lines is prefetched early: that gained 10 % in memory,
-/// while from L2 the prefetches cost 20 %. b may be stored in narrower floats, which are converted in registers.
+/// As `multiply_tile` for up to `most_streamed_rows` rows. The parts of the depth are summed separately; the values of
+/// C are added at the end. Where b comes from far (`Far`), each of its lines is prefetched early: that gained 10 % in
+/// memory, while from L2 the prefetches cost 20 %. b may be stored in narrower floats, which are converted in
+/// registers.
 template <class T, int Rows, int Vectors, bool Far, class Step, class Stored>
 [[gnu::noinline]] void stream_tile(std::int64_t depth, const T* const* row, Step step, const Stored* b,
                                    std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_step, int cols, bool accumulate) {
@@ -32,7 +38,7 @@ template <class T, int Rows, int Vectors, bool Far, class Step, class Stored>
     for (int v = 0; v < Vectors; ++v) {
       if (Far && v * lanes * each_bytes % 64 < lanes * each_bytes) __builtin_prefetch(from + ahead + v * lanes, 0, 2);
       const V right = load_stored<V>(from + v * lanes);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int r = 0; r < Rows; ++r) sum[part][r][v] = multiply_add(broadcast<V>(row[r][at]), right, sum[part][r][v]);
     }
   };
@@ -41,7 +47,7 @@ template <class T, int Rows, int Vectors, bool Far, class Step, class Stored>
 #pragma GCC unroll 4
     for (int i = 0; i < parts; ++i) add(i, k + i * each);
   for (std::int64_t k = parts * each; k < depth; ++k) add(0, k);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
@@ -55,7 +61,7 @@ template <class T, int Rows, int Vectors, bool Far, class Step, class Stored>
     }
 }
 
-/// A stream tile of `rows` rows, 1 to `streamed_rows`, and `vectors` vectors, 1 to `register_tile<T>::vectors`.
+/// A stream tile of `rows` rows, 1 to `most_streamed_rows`, and `vectors` vectors, 1 to `register_tile<T>::vectors`.
 template <class T, class Step, class Stored>
 void run_stream_tile(int rows, int vectors, std::int64_t depth, const T* const* row, Step step, const Stored* b,
                      std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_step, int cols, bool accumulate, bool far) {
@@ -64,6 +70,10 @@ void run_stream_tile(int rows, int vectors, std::int64_t depth, const T* const* 
         : stream_tile<T, Rows, Vectors, false>(depth, row, step, b, b_step, c, c_step, cols, accumulate);
   };
   const auto of_rows = [&]<int Vectors>() {
+    if constexpr (most_streamed_rows < T, Stored >> streamed_rows) {
+      if (rows == 5) return with.template operator()<5, Vectors>();
+      if (rows == 6) return with.template operator()<6, Vectors>();
+    }
     switch (rows) {
       case 1: return with.template operator()<1, Vectors>();
       case 2: return with.template operator()<2, Vectors>();

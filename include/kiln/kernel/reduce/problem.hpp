@@ -13,6 +13,7 @@ struct reduction_problem {
   std::int64_t outer = 1, extent = 1, inner = 1;
   const void* in = nullptr;
   void* out = nullptr;
+  std::int64_t divisor = 1;  ///< of the results, where these are floats
 
   /// Columns of `inner` that one task folds at once.
   static constexpr std::int64_t most_columns = 1024;

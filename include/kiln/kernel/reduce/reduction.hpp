@@ -87,8 +87,9 @@ template <class T, class A, class Step, class Again> class reducer {
     const std::int64_t n = p.stretches(pool.size());
     A* const out = static_cast<A*>(p.out);
     if (n == 1) return fold<T, Step>(pool, p, static_cast<const T*>(p.in), out, 1);
-    fold<T, Step>(pool, p, static_cast<const T*>(p.in), scratch, n);
-    reduction_problem last = p;
+    reduction_problem parts = p, last = p;
+    parts.divisor = 1;
+    fold<T, Step>(pool, parts, static_cast<const T*>(p.in), scratch, n);
     last.extent = n;
     fold<A, Again>(pool, last, scratch, out, 1);
   }
@@ -114,15 +115,26 @@ template <class T, class A, class Step, class Again> class reducer {
         const std::int64_t block = k % blocks, at = k / blocks, s = at % stretches, o = at / stretches;
         const std::int64_t first = s * p.extent / stretches, last = (s + 1) * p.extent / stretches;
         const E* const from = in + (o * p.extent + first) * p.inner;
-        if (p.inner == 1) {
-          out[at] = row<E, S>(from, last - first);
-        } else {
-          const std::int64_t column = block * p.most_columns;
-          columns<E, S>(from + column, out + at * p.inner + column, last - first, p.inner,
-                        std::min(p.most_columns, p.inner - column));
-        }
+        const std::int64_t column = block * p.most_columns, count = std::min(p.most_columns, p.inner - column);
+        A* const to = out + at * p.inner + column;
+        if (p.inner == 1)
+          *to = row<E, S>(from, last - first);
+        else
+          columns<E, S>(from + column, to, last - first, p.inner, count);
+        if (p.divisor != 1) divide(to, count, p.divisor);
       }
     });
+  }
+
+  // Zero sums of nothing are NaN.
+  static void divide(A* x, std::int64_t n, std::int64_t by) {
+    if constexpr (std::is_floating_point_v<A>) {
+      const A divisor = static_cast<A>(by);
+      const V each = broadcast<V>(divisor);
+      std::int64_t i = 0;
+      for (; i + lanes <= n; i += lanes) store(x + i, load<V>(x + i) / each);
+      for (; i < n; ++i) x[i] /= divisor;
+    }
   }
 
   static constexpr bool is_float_sum = Step::is_sum && std::is_floating_point_v<A>;
@@ -211,12 +223,17 @@ template <class T, class A, class Step, class Again> class reducer {
 
   template <class E, class S>
   static void columns(const E* x, A* out, std::int64_t extent, std::int64_t step, std::int64_t n) {
+    constexpr std::int64_t short_sum = 256;
     if constexpr (is_float_sum) {
+      if (extent <= short_sum) {
+        std::fill_n(out, n, A(0));
+        return rows_of_columns<E, S>(x, out, 0, extent, step, n);
+      }
       A acc[reduction_problem::most_columns];
       double all[reduction_problem::most_columns];
       std::fill_n(all, n, 0.0);
       for (std::int64_t k = 0; k < extent;) {
-        const std::int64_t end = std::min(extent, k + 256);
+        const std::int64_t end = std::min(extent, k + short_sum);
         std::fill_n(acc, n, A(0));
         rows_of_columns<E, S>(x, acc, k, end, step, n);
         k = end;

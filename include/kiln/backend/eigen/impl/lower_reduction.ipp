@@ -56,11 +56,9 @@ std::vector<kernels::reduction_problem> steps_of(const ints& lens, const inline_
   return steps;
 }
 
-template <class T> void finish(ending end, const void* folded, void* out, std::int64_t n, std::int64_t count) {
-  const T* const from = static_cast<const T*>(folded);
-  for (std::int64_t i = 0; i < n; ++i)
-    static_cast<T*>(out)[i] =
-        end == ending::mean ? detail::quotient(from[i], static_cast<T>(count)) : std::sqrt(from[i]);
+template <class T> void take_roots(const tensor& of, std::int64_t n) {
+  T* const x = of.as<T>();
+  for (std::int64_t i = 0; i < n; ++i) x[i] = std::sqrt(x[i]);
 }
 
 class reduction_kernel final : public kernel {
@@ -104,21 +102,21 @@ class reduction_kernel final : public kernel {
     const void* from = x.data;
     dtype type = from_;
     const auto all = steps(x.lens);
+    std::int64_t count = 1;
+    const auto folded = reduced_dims(axes_, x.rank()).value();
+    for (std::size_t d = 0; d < x.rank(); ++d) count *= folded[d] ? x.lens[d] : 1;
     for (std::size_t k = 0; k < all.size(); ++k) {
       kernels::reduction_problem p = all[k];
+      if (end_ == ending::mean && k + 1 == all.size()) p.divisor = count;
       p.in = from;
       p.out = k + 1 == all.size() && to_ == from_ ? y.data : take(p.outer * p.inner);
       kiln_eigen_reductions()->reduce(*l.pool, p, type, to_, take(p.scratch(l.pool->size())));
       from = p.out;
       type = to_;
     }
-    std::int64_t count = 1;
-    const auto folded = reduced_dims(axes_, x.rank()).value();
-    for (std::size_t d = 0; d < x.rank(); ++d) count *= folded[d] ? x.lens[d] : 1;
-    if (end_ == ending::none) return;
-    if (to_ == dtype::i64) return store_integers(from, y, count);
-    from_ == dtype::f32 ? finish<float>(end_, from, y.data, made, count)
-                        : finish<double>(end_, from, y.data, made, count);
+    if (to_ == dtype::i64 && end_ != ending::none) return store_integers(from, y, count);
+    if (end_ != ending::root) return;
+    from_ == dtype::f32 ? take_roots<float>(y, made) : take_roots<double>(y, made);
   }
 
  private:
