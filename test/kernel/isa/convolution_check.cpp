@@ -13,14 +13,18 @@ namespace kiln::testing {
 
 namespace {
 
-// The kernels of this level, whatever level the loader has taken for this process.
+// A table of this level's library, whatever level the loader has taken for this process.
+template <class Table> const Table& table_of_level(const char* name) {
+  void* const library = ::dlopen(KILN_LEVEL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  if (!library) throw std::runtime_error(::dlerror());
+  const auto get = reinterpret_cast<const Table* (*)()>(::dlsym(library, name));
+  if (!get) throw std::runtime_error(::dlerror());
+  return *get();
+}
+
 const eigen::isa_table& kernels_of_level() {
   static const eigen::isa_table& table = []() -> const eigen::isa_table& {
-    void* const library = ::dlopen(KILN_LEVEL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library) throw std::runtime_error(::dlerror());
-    const auto get = reinterpret_cast<const eigen::isa_table* (*)()>(::dlsym(library, "kiln_eigen_isa"));
-    if (!get) throw std::runtime_error(::dlerror());
-    const eigen::isa_table& found = *get();
+    const auto& found = table_of_level<eigen::isa_table>("kiln_eigen_isa");
     if (found.layout != eigen::isa_layout() || found.vector_bytes != native_bytes)
       throw std::runtime_error(KILN_LEVEL_LIBRARY " is not of this level and of these headers");
     return found;
@@ -96,6 +100,11 @@ void pack(kiln::thread_pool& pool, const conv_problem& p, conv_method method, do
 #endif
 
 }  // namespace
+
+const eigen::expanded_depthwise_table& expanded_depthwise_of_level() {
+  static const auto& table = table_of_level<eigen::expanded_depthwise_table>("kiln_eigen_expanded_depthwise");
+  return table;
+}
 
 template <>
 std::unique_ptr<const planned_convolution<float>> plan_convolution(const conv_problem& p, unsigned workers,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernel/isa/random_values.hpp"
+#include "kiln/backend/eigen/expanded_depthwise.hpp"
 #include "kiln/kernel/gemm/affine_epilogue.hpp"
 
 namespace kiln::testing {
@@ -101,6 +102,9 @@ void check_method(kiln::thread_pool& pool, const conv_problem& p, conv_method me
 template <class T>
 std::vector<T> packed_weights(kiln::thread_pool& pool, const conv_problem& p, conv_method method,
                               const std::vector<T>& w);
+
+/// The steps of two convolutions of this level's library.
+const eigen::expanded_depthwise_table& expanded_depthwise_of_level();
 
 /// By one thread and by several, for each pair of layouts, calls `each(with, in_nhwc, out_nhwc)`, where `with(method)`
 /// checks a method.

@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/backend/eigen/expanded_depthwise.hpp"
 #include "kiln/backend/eigen/index.hpp"
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/isa.hpp"
@@ -55,6 +56,7 @@ constexpr std::uint64_t isa_layout() {
   layout_hash hash;
   hash.add_fields<isa_table>();
   hash.add_fields<recurrent_table>();
+  hash.add_fields<expanded_depthwise_table>();
   hash.add_fields<index_table>();
   hash.add_fields<reduction_table>();
   hash.add_fields<sampling_table>();
@@ -79,6 +81,7 @@ constexpr std::uint64_t isa_layout() {
   hash.add_fields<kernels::extreme_problem>();
   hash.add_fields<kernels::top_problem>();
   hash.add_fields<conv_epilogue>();
+  hash.add_fields<expanded_depthwise>();
   hash.add_type<kernels::block_run>();
   hash.add_type<kernels::row_run>();
   hash.add_fields<kernels::block_loop>();

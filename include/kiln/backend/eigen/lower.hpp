@@ -9,6 +9,13 @@ namespace kiln::eigen {
 std::unique_ptr<kernel> lower_dot(const kernel_request& r);
 /// Convolutions of floats with their epilogue.
 std::unique_ptr<kernel> lower_convolution(const kernel_request& r);
+/// Makes one step of pointwise convolutions and the depthwise ones that alone read them, where what is between exceeds
+/// the L2 caches: a body of the two. For networks of inverted residuals.
+pass_note fuse_expanded_depthwise(program& p);
+/// Whether an instruction is such a step.
+bool is_expanded_depthwise(const program& whole, const basic_instruction<operation>& instruction);
+/// Such steps.
+std::unique_ptr<kernel> lower_expanded_depthwise(const kernel_request& r);
 /// What a convolution of images `x` with weights `w` wants of its layout.
 lower::layout_role role_of_convolution(const op::convolution& conv, const shape& x, const shape& w);
 /// Attention over floats.

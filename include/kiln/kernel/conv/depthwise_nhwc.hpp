@@ -40,98 +40,126 @@ template <class T> class depthwise_nhwc_convolution {
       for (std::int64_t t = 0; t < taps; ++t) to[t * channels + c] = weights[c * taps + t];
   }
 
+  /// Images of which some rows and channels are computed.
+  struct part {
+    const T* input = nullptr;  ///< pixel (0, 0) of an image at the part's first channel
+    std::ptrdiff_t in_step = 0;
+    const T* weights = nullptr;  ///< of all channels
+    T* output = nullptr;         ///< pixel (0, 0) at channel 0
+    std::ptrdiff_t out_step = 0;
+    std::int64_t image = 0, row = 0, end_row = 0;  ///< of the output
+    std::int64_t vector = 0, end_vector = 0;       ///< of channels
+  };
+
   /// As `nhwc_gemm_convolution::run`, without scratch; an epilogue's tile is a row of pixels, of all channels or of a
   /// vector of them.
   template <class Epilogue>
   void run(thread_pool& pool, const T* input, std::ptrdiff_t in_step, const T* weights, T* output,
            std::ptrdiff_t out_step, Epilogue&& epilogue) const {
-    const auto blocks = [&]<int Side, int Stride>() {
-      run_blocks<Side, Stride>(pool, input, in_step, weights, output, out_step, epilogue);
+    const std::int64_t vectors = channels_ / lanes;
+    const auto of_task = [&](std::int64_t image, std::int64_t row, std::int64_t end_row, std::int64_t vector,
+                             std::int64_t end_vector) {
+      run_part({input + image * p_.input_pixels() * in_step + vector * lanes, in_step, weights,
+                output + image * height_ * width_ * out_step, out_step, image, row, end_row, vector, end_vector},
+               epilogue);
     };
-    const auto square = [&](std::int64_t side, std::int64_t stride) {
-      return p_.kernel[1] == side && p_.kernel[2] == side && p_.stride[1] == stride && p_.stride[2] == stride &&
-             p_.dilation[1] == 1 && p_.dilation[2] == 1;
-    };
-    if (square(3, 1)) return blocks.template operator()<3, 1>();
-    if (square(3, 2)) return blocks.template operator()<3, 2>();
-    if (square(5, 1)) return blocks.template operator()<5, 1>();
-    if (square(5, 2)) return blocks.template operator()<5, 2>();
+    if (in_blocks()) {
+      // A task is a strip of rows of one image and some vectors of channels.
+      const std::int64_t tasks = 4 * static_cast<std::int64_t>(pool.size());
+      const std::int64_t strip = round_up(std::max<std::int64_t>(1, height_ / 8), depthwise_block<T, 3, 1>::most_rows),
+                         strips = ceil_div(height_, strip);
+      const std::int64_t cuts =
+          std::clamp<std::int64_t>(tasks / (strips * p_.batch), 1, std::max<std::int64_t>(1, vectors / 4));
+      return pool.parallel_for(p_.batch * strips * cuts, [&](std::int64_t task, unsigned) {
+        const std::int64_t cut = task % cuts, at = task / cuts, begin = at % strips * strip;
+        of_task(at / strips, begin, std::min(height_, begin + strip), vectors * cut / cuts, vectors * (cut + 1) / cuts);
+      });
+    }
     const std::int64_t rows = p_.batch * height_;
     const std::int64_t work = std::max<std::int64_t>(1, width_ * channels_ * p_.taps());
     const std::int64_t each = std::clamp<std::int64_t>(65536 / work, 1, std::max<std::int64_t>(1, height_ / 8));
     pool.parallel_for(ceil_div(rows, each), [&](std::int64_t task, unsigned) {
-      for (std::int64_t row = task * each; row < std::min(rows, (task + 1) * each); ++row) {
-        T* const out = output + row * width_ * out_step;
-        run_row(input + row / height_ * p_.input_pixels() * in_step, in_step, weights, row % height_, out, out_step);
-        epilogue(row * width_, width_, std::int64_t{0}, p_.out_channels, out, out_step);
-      }
+      for (std::int64_t row = task * each; row < std::min(rows, (task + 1) * each); ++row)
+        of_task(row / height_, row % height_, row % height_ + 1, 0, vectors);
     });
+  }
+
+  /// Computes a part by one thread.
+  template <class Epilogue> void run_part(const part& of, Epilogue&& epilogue) const {
+    const bool fives = p_.kernel[1] == 5, twos = p_.stride[1] == 2;
+    if (!in_blocks()) return run_rows(of, epilogue);
+    if (fives) return twos ? run_blocks<5, 2>(of, epilogue) : run_blocks<5, 1>(of, epilogue);
+    return twos ? run_blocks<3, 2>(of, epilogue) : run_blocks<3, 1>(of, epilogue);
   }
 
  private:
-  // A task is a strip of rows of one image and some vectors of channels, each of which goes down all rows before the
-  // next one, so that the rows that outputs share stay in L1.
-  template <int Side, int Stride, class Epilogue>
-  void run_blocks(thread_pool& pool, const T* input, std::ptrdiff_t in_step, const T* weights, T* output,
-                  std::ptrdiff_t out_step, Epilogue&& epilogue) const {
-    using block = depthwise_block<T, Side, Stride>;
-    constexpr int most = block::most_rows;
-    const std::int64_t vectors = channels_ / lanes, tasks = 4 * static_cast<std::int64_t>(pool.size());
-    const std::int64_t strip = round_up(std::max<std::int64_t>(1, height_ / 8), most),
-                       strips = ceil_div(height_, strip);
-    const std::int64_t cuts =
-        std::clamp<std::int64_t>(tasks / (strips * p_.batch), 1, std::max<std::int64_t>(1, vectors / 4));
-    pool.parallel_for(p_.batch * strips * cuts, [&](std::int64_t task, unsigned) {
-      const std::int64_t cut = task % cuts, at = task / cuts, image = at / strips, begin = at % strips * strip;
-      const std::int64_t end = std::min(height_, begin + strip), last = vectors * (cut + 1) / cuts;
-      depthwise_rows<T> rows{.in_row = p_.input[2] * in_step,
-                             .in_step = in_step,
-                             .height = p_.input[1],
-                             .width = p_.input[2],
-                             .top = p_.pad_begin[1],
-                             .left = p_.pad_begin[2],
-                             .weight_step = channels_,
-                             .out_row = width_ * out_step,
-                             .out_step = out_step,
-                             .out_width = width_};
-      for (std::int64_t v = vectors * cut / cuts; v < last; ++v) {
-        const std::int64_t c = v * lanes;
-        rows.input = input + image * p_.input_pixels() * in_step + c;
-        rows.weights = weights + c;
-        rows.output = output + image * height_ * width_ * out_step + c;
-        rows.channels = static_cast<int>(std::min<std::int64_t>(lanes, p_.out_channels - c));
-        const std::int64_t row0 = image * height_ * width_;
-        tile_epilogue<T> inside{.activates = true};
-        const bool applied = applies_in_registers(epilogue, row0 + begin * width_, (end - begin) * width_, c,
-                                                  std::int64_t{rows.channels}, inside) &&
-                             !inside.row_bias;
-        std::int64_t y = begin;
-        const auto pass = [&]<int Rows>() {
-          const std::int64_t next = y + Rows;
-          const T* const ahead =
-              rows.input + (next < end ? (next - 1) * Stride + Side - p_.pad_begin[1] : begin * Stride) * rows.in_row +
-              (next < end ? 0 : lanes);
-          block::template run<Rows>(rows, y, applied ? &inside : nullptr, ahead);
-          if (applied)
-            inside.advance(Rows * width_);
-          else
-            epilogue(row0 + y * width_, Rows * width_, c, std::int64_t{rows.channels}, rows.output + y * rows.out_row,
-                     out_step);
-          return next;
-        };
-        while (y + most <= end) y = pass.template operator()<most>();
-        while (y < end) y = pass.template operator()<1>();
-      }
-    });
+  // Whether there are loops for the kernel that keep blocks of outputs in registers.
+  bool in_blocks() const {
+    return p_.kernel[1] == p_.kernel[2] && (p_.kernel[1] == 3 || p_.kernel[1] == 5) && p_.stride[1] == p_.stride[2] &&
+           p_.stride[1] <= 2 && p_.dilation[1] == 1 && p_.dilation[2] == 1;
   }
 
+  // Each vector of channels goes down all rows before the next one, so that the rows that outputs share stay in L1.
+  template <int Side, int Stride, class Epilogue> void run_blocks(const part& of, Epilogue&& epilogue) const {
+    using block = depthwise_block<T, Side, Stride>;
+    constexpr int most = block::most_rows;
+    const std::int64_t begin = of.row, end = of.end_row, row0 = of.image * height_ * width_;
+    depthwise_rows<T> rows{.in_row = p_.input[2] * of.in_step,
+                           .in_step = of.in_step,
+                           .height = p_.input[1],
+                           .width = p_.input[2],
+                           .top = p_.pad_begin[1],
+                           .left = p_.pad_begin[2],
+                           .weight_step = channels_,
+                           .out_row = width_ * of.out_step,
+                           .out_step = of.out_step,
+                           .out_width = width_};
+    for (std::int64_t v = of.vector; v < of.end_vector; ++v) {
+      const std::int64_t c = v * lanes;
+      rows.input = of.input + (v - of.vector) * lanes;
+      rows.weights = of.weights + c;
+      rows.output = of.output + c;
+      rows.channels = static_cast<int>(std::min<std::int64_t>(lanes, p_.out_channels - c));
+      tile_epilogue<T> inside{.activates = true};
+      const bool applied = applies_in_registers(epilogue, row0 + begin * width_, (end - begin) * width_, c,
+                                                std::int64_t{rows.channels}, inside) &&
+                           !inside.row_bias;
+      std::int64_t y = begin;
+      const auto pass = [&]<int Rows>() {
+        const std::int64_t next = y + Rows;
+        const T* const ahead =
+            rows.input + (next < end ? (next - 1) * Stride + Side - p_.pad_begin[1] : begin * Stride) * rows.in_row +
+            (next < end ? 0 : lanes);
+        block::template run<Rows>(rows, y, applied ? &inside : nullptr, ahead);
+        if (applied)
+          inside.advance(Rows * width_);
+        else
+          epilogue(row0 + y * width_, Rows * width_, c, std::int64_t{rows.channels}, rows.output + y * rows.out_row,
+                   of.out_step);
+        return next;
+      };
+      while (y + most <= end) y = pass.template operator()<most>();
+      while (y < end) y = pass.template operator()<1>();
+    }
+  }
+
+  template <class Epilogue> void run_rows(const part& of, Epilogue&& epilogue) const {
+    const std::int64_t first = of.vector * lanes, count = std::min(p_.out_channels, of.end_vector * lanes) - first;
+    for (std::int64_t y = of.row; y < of.end_row; ++y) {
+      T* const out = of.output + y * width_ * of.out_step + first;
+      run_row(of.input, of.in_step, of.weights + first, y, out, of.out_step, count);
+      epilogue((of.image * height_ + y) * width_, width_, first, count, out, of.out_step);
+    }
+  }
+
+  // One row of some channels.
   void run_row(const T* image, std::ptrdiff_t in_step, const T* weights, std::int64_t y, T* out,
-               std::ptrdiff_t out_step) const {
+               std::ptrdiff_t out_step, std::int64_t channels) const {
     const std::int64_t y0 = y * p_.stride[1] - p_.pad_begin[1], step = p_.dilation[1];
     const std::int64_t first = y0 >= 0 ? 0 : ceil_div(-y0, step);
     const std::int64_t last = std::min(p_.kernel[1], y0 >= p_.input[1] ? 0 : ceil_div(p_.input[1] - y0, step));
-    for (std::int64_t c = 0; c < p_.out_channels; c += lanes) {
-      const int count = static_cast<int>(std::min<std::int64_t>(lanes, p_.out_channels - c));
+    for (std::int64_t c = 0; c < channels; c += lanes) {
+      const int count = static_cast<int>(std::min<std::int64_t>(lanes, channels - c));
       const auto taps = [&]<int Pixels, bool Whole>(std::int64_t x) {
         V sum[Pixels];
 #pragma GCC unroll 8

@@ -90,6 +90,7 @@ target_passes eigen_target::passes() const {
   };
   static constexpr named_pass<program> fuse[] = {
       {"fuse_prologue", [](program& p) { return fuse_prologue(p); }},
+      {"fuse_expanded_depthwise", [](program& p) { return eigen::fuse_expanded_depthwise(p); }},
       {"fuse_quantization", [](program& p) { return fuse_quantization(p); }},
       {"fuse_byte_attention", [](program& p) { return eigen::fuse_byte_attention(p); }},
       {"fuse_stored_weights", [](program& p) { return fuse_stored_weights(p); }},
@@ -108,6 +109,7 @@ lower::layout_role eigen_target::role(const program& whole, const basic_instruct
       return eigen::role_of_convolution(*conv, contraction.operand(0), contraction.operand(1));
     return contraction.get_if<op::integer_convolution>() ? layout_role::prefers_nhwc : layout_role::none;
   }
+  if (eigen::is_expanded_depthwise(whole, instruction)) return layout_role::prefers_nhwc;
   const auto* pooling = instruction.op.get_if<op::pooling>();
   if (made.type == dtype::f32 && pooling && pooling->mode != op::pooling_mode::lp) return layout_role::adapts;
   if (made.type == dtype::f32 && instruction.op.is<op::lrn>()) return layout_role::propagates;

@@ -5,14 +5,13 @@
 #include <numeric>
 
 #include "kiln/backend/eigen/epilogue.hpp"
+#include "kiln/backend/eigen/impl/convolution_problem.hpp"
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 #include "kiln/runtime/tuner.hpp"
 
 namespace kiln::eigen {
 namespace {
-
-using kernels::conv_problem;
 
 struct channels_epilogue {
   const tiled_epilogue* epilogue;
@@ -38,35 +37,6 @@ void activate_channels(void* self, std::int64_t, std::int64_t, std::int64_t chan
 void activate_pixels(void* self, std::int64_t, std::int64_t, std::int64_t channels, std::int64_t, std::int64_t pixels,
                      float* c, std::ptrdiff_t c_row) {
   static_cast<const fused_contraction*>(self)->apply_activation(pixels, channels, c, c_row);
-}
-
-// Extents of an image for the choice of method alone: unknown ones are taken as a batch of 1 and as 32.
-ints sizes(const shape& s) {
-  ints x;
-  for (dimension d : s.lens) x.push_back(d.is_constant() ? d.raw() : x.size() < 1 ? 1 : 32);
-  return x;
-}
-
-conv_problem problem_of(const op::convolution& conv, const ints& x, const ints& w, bool near_weights) {
-  conv_problem p;
-  p.near_weights = near_weights;
-  p.batch = x[0];
-  p.in_channels = x[1];
-  p.out_channels = w[0];
-  p.groups = conv.group;
-  const std::size_t axes = x.size() - 2;
-  for (std::size_t d = 0; d < axes; ++d) {
-    const std::size_t to = 3 - axes + d;
-    p.input[to] = x[d + 2];
-    p.kernel[to] = w[d + 2];
-    if (!conv.stride.empty()) p.stride[to] = conv.stride[d];
-    if (!conv.dilation.empty()) p.dilation[to] = conv.dilation[d];
-    if (!conv.pads.empty()) {
-      p.pad_begin[to] = conv.pads[d];
-      p.pad_end[to] = conv.pads[axes + d];
-    }
-  }
-  return p;
 }
 
 constexpr std::string_view method_names[] = {"direct_channels", "im2col",       "depthwise_nchw",
@@ -352,6 +322,7 @@ static std::optional<fused_contraction> read_convolution(const kernel_request& r
 }
 
 std::unique_ptr<kernel> lower_convolution(const kernel_request& r) {
+  if (auto two = lower_expanded_depthwise(r)) return two;
   auto body = read_convolution(r);
   if (!body || !body->op.is<op::convolution>()) return nullptr;
   for (std::size_t k : body->operands)

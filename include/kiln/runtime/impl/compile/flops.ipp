@@ -12,6 +12,13 @@ dimension flops(const program& whole, const module_graph& graph, const basic_ins
     for (std::size_t d = 1; d < weights.size(); ++d) n *= weights[d];
     return n;
   }
+  if (const auto* fused = ins.op.get_if<op::fused>()) {  // a body of steps
+    const module_graph& body = whole.module(fused->body);
+    dimension n = 0;
+    for (std::uint32_t i = 0; i < body.size(); ++i)
+      if (body[i].kind == instruction_kind::op && body[i].op.is<op::fused>()) n += flops(whole, body, body[i]);
+    if (!(n == dimension(0))) return n;
+  }
   const auto found = lower::contraction_of(whole, graph, ins);
   if (!found) return 0;
   const shape in[] = {found.operand(0), found.operand(1)};

@@ -1,9 +1,11 @@
+#include "kiln/backend/eigen/expanded_depthwise.hpp"
 #include "kiln/backend/eigen/impl/isa/gemm_epilogues.hpp"
 #include "kiln/backend/eigen/impl/isa/tiles.hpp"
 #include "kiln/backend/eigen/isa_layout.hpp"
 #include "kiln/kernel/attention/attention.hpp"
 #include "kiln/kernel/conv/column_sums.hpp"
 #include "kiln/kernel/conv/convolution.hpp"
+#include "kiln/kernel/conv/expanded_depthwise.hpp"
 #include "kiln/kernel/norm/lrn.hpp"
 #include "kiln/kernel/pointwise/block_moves.hpp"
 #include "kiln/kernel/pool/image_mean.hpp"
@@ -110,6 +112,32 @@ conv_plan* plan_conv(const conv_problem& p, unsigned workers, conv_method method
   return new planned(p, workers, method, in, out, has_prologue);
 }
 
+// The epilogue of a convolution in NHWC, whatever it is: what runs over rows of some width gains nothing from a loop of
+// its own for each form.
+struct pixels_epilogue {
+  const conv_epilogue& of;
+
+  void operator()(std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
+                  std::ptrdiff_t c_row) const {
+    if (of.affine) (*of.affine)(row0, rows, col0, cols, c, c_row);
+    if (of.call) of.call(of.self, 0, col0, cols, row0, rows, c, c_row);
+  }
+  bool in_registers(std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols,
+                    tile_epilogue<float>& to) const {
+    return of.affine && !of.call && of.affine->in_registers(row0, rows, col0, cols, to);
+  }
+};
+
+expanded_depthwise_convolution<float> planned_strips(const expanded_depthwise& p, unsigned workers) {
+  return {p.expand, p.depthwise, workers};
+}
+
+void run_expanded_depthwise(thread_pool& pool, const expanded_depthwise& p, float* scratch) {
+  planned_strips(p, pool.size())
+      .run(pool, p.x, p.x_step, p.expand_weights, p.depthwise_weights, p.y, p.y_step, scratch,
+           pixels_epilogue{p.between}, pixels_epilogue{p.result});
+}
+
 void convert_images(thread_pool& pool, std::int64_t batch, std::int64_t channels, std::int64_t pixels,
                     const float* from, const image_layout& from_layout, float* to, const image_layout& to_layout) {
   const image_conversion<float> images(batch, channels, pixels);
@@ -171,8 +199,18 @@ constexpr isa_table table{
     .lrn = local_response_norm,
 };
 
+constexpr expanded_depthwise_table strips{
+    .scratch_floats = [](const expanded_depthwise& p,
+                         unsigned workers) { return planned_strips(p, workers).scratch_size(); },
+    .run = run_expanded_depthwise,
+};
+
 }  // namespace
 
 extern "C" [[gnu::visibility("default")]] const isa_table* kiln_eigen_isa() { return &table; }
+
+extern "C" [[gnu::visibility("default")]] const expanded_depthwise_table* kiln_eigen_expanded_depthwise() {
+  return &strips;
+}
 
 }  // namespace kiln::eigen

@@ -1,0 +1,40 @@
+#pragma once
+#include "kiln/backend/eigen/isa.hpp"
+#include "kiln/graph/module.hpp"
+#include "kiln/runtime/tensor.hpp"
+
+namespace kiln::eigen {
+
+using kernels::conv_problem;
+
+/// Extents of an image for the choice of method alone: unknown ones are taken as a batch of 1 and as 32.
+inline ints sizes(const shape& s) {
+  ints x;
+  for (dimension d : s.lens) x.push_back(d.is_constant() ? d.raw() : x.size() < 1 ? 1 : 32);
+  return x;
+}
+
+/// A convolution of images and weights of such extents.
+inline conv_problem problem_of(const op::convolution& conv, const ints& x, const ints& w, bool near_weights) {
+  conv_problem p;
+  p.near_weights = near_weights;
+  p.batch = x[0];
+  p.in_channels = x[1];
+  p.out_channels = w[0];
+  p.groups = conv.group;
+  const std::size_t axes = x.size() - 2;
+  for (std::size_t d = 0; d < axes; ++d) {
+    const std::size_t to = 3 - axes + d;
+    p.input[to] = x[d + 2];
+    p.kernel[to] = w[d + 2];
+    if (!conv.stride.empty()) p.stride[to] = conv.stride[d];
+    if (!conv.dilation.empty()) p.dilation[to] = conv.dilation[d];
+    if (!conv.pads.empty()) {
+      p.pad_begin[to] = conv.pads[d];
+      p.pad_end[to] = conv.pads[axes + d];
+    }
+  }
+  return p;
+}
+
+}  // namespace kiln::eigen
