@@ -51,17 +51,19 @@ function report(name, all, wall) {
   return perSecond;
 }
 
+// Prompts of all streams are as those of one: of every seven one is of each length.
+const prompt = (k) => beginnings[k % beginnings.length] + ' and'.repeat(k % 7);
 async function together(count, rounds) {
   const all = [], begin = now();
   await Promise.all(Array.from({ length: count }, async (_, k) => {
-    for (let r = 0; r < rounds; ++r) all.push(await stream(beginnings[(k + r) % beginnings.length] + ' and'.repeat(k % 7), tokens));
+    for (let r = 0; r < rounds; ++r) all.push(await stream(prompt(k + count * r), tokens));
   }));
   return report(`${count} stream${count > 1 ? 's' : ''}`, all, now() - begin);
 }
 
 await stream(beginnings[0], 8);
 if (rate === 0) {
-  const one = await together(1, 2 * rounds), many = await together(streams, rounds);
+  const one = await together(1, 7 * Math.ceil(rounds / 3)), many = await together(streams, rounds);
   console.log(`${streams} streams make ${(many / one).toFixed(2)} times the tokens a second of one`);
 } else {
   const pending = [], begin = now();
@@ -69,7 +71,7 @@ if (rate === 0) {
     at += -Math.log(1 - Math.random()) / rate * 1e3;
     if (at > seconds * 1e3) break;
     await new Promise((done) => setTimeout(done, Math.max(0, at - (now() - begin))));
-    pending.push(stream(beginnings[pending.length % beginnings.length] + ' and'.repeat(pending.length % 7), tokens));
+    pending.push(stream(prompt(pending.length), tokens));
   }
   report(`${rate} requests/s`, await Promise.all(pending), now() - begin);
 }

@@ -63,6 +63,9 @@ void add_decoder_flags(CLI::App& verb, decoder_flags& flags) {
                   "What its matrices of floats are stored as when they are read: int4, int8, mxfp8, mxfp4 or nvfp4");
   verb.add_option("--cache-type", flags.cache_type,
                   "How keys and values are kept: f32, f16, bf16, int8 or fp8; else what the folder says");
+  verb.add_option("--context-length,--ctx-size,--max-model-len", flags.context,
+                  "Tokens that a sequence may have at most, where the model can have more")
+      ->check(CLI::PositiveNumber);
 }
 
 std::string overlay_of(const decoder_flags& flags) {
@@ -72,6 +75,7 @@ std::string overlay_of(const decoder_flags& flags) {
   };
   put("compute_type", flags.compute_type), put("weight_type", flags.weight_type);
   put("kv_cache_type", flags.cache_type);
+  if (flags.context) out["model"]["context_length"] = *flags.context;
   if (!flags.draft.empty()) out["model"]["draft"]["filename"] = std::filesystem::absolute(flags.draft).string();
   for (const std::string& text : flags.speculative) {
     const auto [name, value] = parts_of("--speculative", text, "NAME=VALUE");

@@ -15,6 +15,7 @@ namespace kiln::driver {
 struct decoder_flags {
   std::string draft, compute_type, weight_type, cache_type;
   std::vector<std::string> speculative;  ///< NAME=VALUE
+  std::optional<std::int64_t> context;   ///< tokens
 };
 void add_decoder_flags(CLI::App& verb, decoder_flags& flags);
 /// The keys of genai_config.json that the flags are, as JSON text. Errors: `usage_error`.

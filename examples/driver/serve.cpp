@@ -14,6 +14,7 @@
 
 #include "command_line.hpp"
 #include "compile_flags.hpp"
+#include "files.hpp"
 #include "genai_model.hpp"
 #include "kiln/interface/serve/grpc_host.hpp"
 #include "kiln/interface/serve/host.hpp"
@@ -28,7 +29,7 @@ struct serve_flags {
   serve::host_options host;
   decoder_flags decoder;
   std::optional<int> grpc_port;
-  std::string key_file, log_file;
+  std::string key_file, log_file, template_file;
   std::int64_t longest = 600, read = 30, write = 30, idle = 60, drain = 30;  // seconds
   double batch_wait = 2;
 };
@@ -129,6 +130,10 @@ int serve_models(serve_flags flags) {
     throw usage_error("serve: --tls-cert and --tls-key are given together");
   if (!flags.key_file.empty())
     for (std::string& key : keys_of(flags.key_file)) flags.service.api_keys.push_back(std::move(key));
+  if (!flags.template_file.empty()) {
+    const auto bytes = read_file(flags.template_file);
+    flags.service.models.chat_template.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
   flags.service.log = log_of(flags.log_file);
   serve::service service(flags.service);
   serve::http_host host(
@@ -169,6 +174,8 @@ void add_serve(CLI::App& line, std::function<int()>& run) {
   verb->add_option("--grpc-port", flags->grpc_port, "a port for KServe's protocol over gRPC; 0: any that is free");
   verb->add_option("--api-key", s.api_keys, "A key that requests must have; may be repeated");
   verb->add_option("--api-key-file", flags->key_file, "A file with a key in each line");
+  verb->add_option("--allow-origin", s.origins,
+                   "An origin such as http://localhost:3000 whose pages may ask from a browser, or *; may be repeated");
   verb->add_option("--tls-cert", h.certificate, "A chain of certificates in PEM, for HTTPS");
   verb->add_option("--tls-key", h.key, "Its key in PEM");
   verb->add_option("--connections", h.connections, "connections that are served at a time")->capture_default_str();
@@ -203,6 +210,8 @@ void add_serve(CLI::App& line, std::function<int()>& run) {
   verb->add_option("--batch-wait-ms", flags->batch_wait, "milliseconds that the first of them waits for others")
       ->capture_default_str();
   add_decoder_flags(*verb, flags->decoder);
+  verb->add_option("--chat-template", flags->template_file,
+                   "A file with the template of chats (Jinja), in place of what the models have");
   verb->add_flag("--accuracy-level-4", s.models.bytes_suffice,
                  "Products with weights of few bits may round their other operand to 8 bits, as llama.cpp does");
   add_compile_flags(*verb, s.models.compile);

@@ -6,7 +6,7 @@ namespace kiln::language::testing {
 /// A tiny model as llama.cpp's converters write it to a GGUF file: weights by their roles, experts of a layer in one
 /// tensor, norms with the one that Gemma's files leave out, rows of Llama's queries and keys in the order of neighbors
 /// that turn together, and metadata in the words of the architecture.
-inline std::string gguf_file_of(const tiny_model& m, const std::string& architecture) {
+inline gguf_writer gguf_of(const tiny_model& m, const std::string& architecture) {
   const reference& r = m.expected;
   gguf_writer w;
   const std::string at = architecture + ".";
@@ -55,7 +55,10 @@ inline std::string gguf_file_of(const tiny_model& m, const std::string& architec
     }
   }
   for (auto& [role, e] : experts) w.tensor(tensor_of(role + ".weight", e.first, e.second));
-  return w.file();
+  return w;
+}
+inline std::string gguf_file_of(const tiny_model& m, const std::string& architecture) {
+  return gguf_of(m, architecture).file();
 }
 
 inline std::shared_ptr<const language_model> load_gguf(const tiny_model& m, const std::string& architecture) {

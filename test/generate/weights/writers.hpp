@@ -77,26 +77,44 @@ class gguf_writer {
     put_list(key, 5, all.size());
     meta_ += bytes_of(all);
   }
-  void tensor(const file_tensor& t) {
-    put(infos_, t.name);
-    append(infos_, static_cast<std::uint32_t>(t.extents.size()));
-    for (std::size_t d = t.extents.size(); d-- > 0;) append(infos_, static_cast<std::uint64_t>(t.extents[d]));
-    append(infos_, t.ggml_type);
-    data_.resize((data_.size() + 31) / 32 * 32, '\0');
-    append(infos_, static_cast<std::uint64_t>(data_.size()));
-    data_ += t.bytes;
-    ++tensors_;
-  }
-  std::string file() const {
-    std::string out = "GGUF";
-    append(out, std::uint32_t{3});
-    append(out, tensors_), append(out, values_);
-    out += meta_ + infos_;
-    out.resize((out.size() + 31) / 32 * 32, '\0');
-    return out + data_;
+  void tensor(const file_tensor& t) { tensors_.push_back(t); }
+  std::string file() const { return file_of(meta_, values_, tensors_); }
+  /// The same as so many files: the metadata in the first one, `split.*` and tensors in all.
+  std::vector<std::string> parts(std::size_t count) const {
+    std::vector<std::string> out;
+    for (std::size_t k = 0, begin = 0; k < count; ++k) {
+      gguf_writer part = k == 0 ? *this : gguf_writer();
+      part.whole("split.no", static_cast<std::uint32_t>(k)),
+          part.whole("split.count", static_cast<std::uint32_t>(count));
+      part.whole("split.tensors.count", static_cast<std::uint32_t>(tensors_.size()));
+      const std::size_t end = tensors_.size() * (k + 1) / count;
+      part.tensors_ = {tensors_.begin() + static_cast<std::ptrdiff_t>(begin),
+                       tensors_.begin() + static_cast<std::ptrdiff_t>(end)};
+      out.push_back(part.file());
+      begin = end;
+    }
+    return out;
   }
 
  private:
+  static std::string file_of(const std::string& meta, std::uint64_t values, const std::vector<file_tensor>& tensors) {
+    std::string infos, data;
+    for (const file_tensor& t : tensors) {
+      put(infos, t.name);
+      append(infos, static_cast<std::uint32_t>(t.extents.size()));
+      for (std::size_t d = t.extents.size(); d-- > 0;) append(infos, static_cast<std::uint64_t>(t.extents[d]));
+      append(infos, t.ggml_type);
+      data.resize((data.size() + 31) / 32 * 32, '\0');
+      append(infos, static_cast<std::uint64_t>(data.size()));
+      data += t.bytes;
+    }
+    std::string out = "GGUF";
+    append(out, std::uint32_t{3});
+    append(out, static_cast<std::uint64_t>(tensors.size())), append(out, values);
+    out += meta + infos;
+    out.resize((out.size() + 31) / 32 * 32, '\0');
+    return out + data;
+  }
   static void put(std::string& to, const std::string& text) {
     append(to, static_cast<std::uint64_t>(text.size()));
     to += text;
@@ -111,8 +129,9 @@ class gguf_writer {
     append(meta_, type);
     append(meta_, static_cast<std::uint64_t>(n));
   }
-  std::uint64_t tensors_ = 0, values_ = 0;
-  std::string meta_, infos_, data_;
+  std::uint64_t values_ = 0;
+  std::string meta_;
+  std::vector<file_tensor> tensors_;
 };
 
 }  // namespace kiln::language::testing

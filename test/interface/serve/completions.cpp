@@ -164,6 +164,30 @@ TEST_F(serve_service, log_probabilities_are_the_models) {
   EXPECT_EQ(content[0]["bytes"].size(), content[0]["token"].get<std::string>().size());
 }
 
+TEST_F(serve_service, a_text_goes_on_where_it_is_told_to) {
+  json body = {{"model", "scripture"}, {"prompt", "And he"}, {"max_tokens", 30}, {"temperature", 0}};
+  body["logit_bias"] = {{"0", 100}};  // the end token
+  const auto made = [&] { return ok("/v1/completions", body)["usage"]["completion_tokens"].get<int>(); };
+  EXPECT_EQ(made(), 1);
+  body["min_tokens"] = 7;
+  EXPECT_EQ(made(), 8);
+  body["ignore_eos"] = true;
+  EXPECT_EQ(made(), 30);
+}
+
+TEST_F(serve_service, tells_tokens_of_texts_and_texts_of_tokens) {
+  const json g = golden()[0];
+  const json told = ok("/tokenize", {{"model", "scripture"}, {"content", g["prompt"]}});
+  EXPECT_EQ(told["tokens"], g["prompt_ids"]);
+  EXPECT_EQ(told["count"], g["prompt_ids"].size());
+  EXPECT_GT(told["max_model_len"], 100);
+  const json chat = {{"model", "chatty"}, {"messages", {{{"role", "user"}, {"content", g["prompt"]}}}}};
+  EXPECT_EQ(ok("/tokenize", chat)["tokens"], g["prompt_ids"]);
+  EXPECT_EQ(ok("/detokenize", {{"model", "scripture"}, {"tokens", g["prompt_ids"]}})["content"], g["prompt"]);
+  for (const json& bad : {json({1, -1}), json({1 << 30}), json({"a"}), json("a")})
+    expect_error(ask("/detokenize", {{"model", "scripture"}, {"tokens", bad}}), 400, "tokens of the model", "tokens");
+}
+
 TEST_F(serve_service, a_bias_bars_and_forces_tokens) {
   const json plain =
       ok("/v1/completions",

@@ -1,17 +1,11 @@
-#include <gmock/gmock.h>
-
-#include <nlohmann/json.hpp>
-
+#include "interface/serve/service.hpp"
 #include "kiln/interface/serve/completion_request.hpp"
-#include "kiln/interface/serve/http.hpp"
 
 // Requests of OpenAI's interface, as text.
 namespace kiln::serve {
 namespace {
 
-using nlohmann::json;
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 using tool_use = completion_request::tool_use;
 
@@ -70,7 +64,7 @@ TEST(serve_protocol, prompts_are_texts_or_tokens) {
 TEST(serve_protocol, refusals_name_the_field_and_what_was_found) {
   expect_refused(false, "", "", "no JSON");
   expect_refused(false, "[]", "", "expected a JSON object, found an array");
-  expect_refused(false, "{\"prompt\": \"a\"}", "model", "expected the name of a model, found nothing");
+  expect_refused(false, R"({"model": 3, "prompt": "a"})", "model", "found 3");
   expect_refused(false, text_with(R"("temperature": 3)"), "temperature", "a number from 0 to 2, found 3");
   expect_refused(false, text_with(R"("temperature": "1")"), "temperature", "found \"1\"");
   expect_refused(false, text_with(R"("n": 0)"), "n", "a whole number from 1 to 128, found 0");
@@ -83,6 +77,10 @@ TEST(serve_protocol, refusals_name_the_field_and_what_was_found) {
   expect_refused(false, text_with(R"("suffix": "z")"), "suffix", "continue texts");
   expect_refused(false, text_with(R"("best_of": 3)"), "best_of", "as many as n");
   expect_refused(false, text_with(R"("echo": true, "logprobs": 1)"), "echo", "logprobs");
+  expect_refused(false, text_with(R"("max_tokens": 3, "min_tokens": 4)"), "min_tokens", "at most the 3 of max_tokens");
+  for (const std::string key : {"\"min_tokens\": 1", "\"ignore_eos\": true"})
+    expect_refused(true, chat_with(key + R"(, "response_format": {"type": "json_object"})"),
+                   key.substr(1, key.find('"', 1) - 1), "beside a form");
   expect_refused(false, text_with(R"("colour": 1)"), "colour", "unknown field");
   expect_refused(true, R"({"model": "m", "messages": []})", "messages", "a list of messages");
   expect_refused(true, R"({"model": "m", "messages": [{"content": "a"}]})", "messages[0].role", "a string");
@@ -91,6 +89,16 @@ TEST(serve_protocol, refusals_name_the_field_and_what_was_found) {
   expect_refused(true, chat_with(R"("top_logprobs": 2)"), "top_logprobs", "without logprobs");
   expect_refused(true, chat_with(R"("tool_choice": "auto")"), "tool_choice", "without tools");
   expect_refused(true, chat_with(R"("response_format": {"type": "xml"})"), "response_format.type", "json_schema");
+}
+
+TEST(serve_protocol, a_request_for_tokens_has_one_text) {
+  const auto r = read_token_request(R"({"content": "a", "add_special": true})");
+  EXPECT_EQ(std::get<std::string>(r.prompts.at(0)), "a");
+  EXPECT_TRUE(r.adds_special && !r.is_chat && r.model.empty());
+  EXPECT_TRUE(read_token_request(R"({"messages": [{"role": "user", "content": "a"}]})").is_chat);
+  for (const char* bad : {"{}", R"({"content": "a", "prompt": "b"})", R"({"content": 1})",
+                          R"({"prompt": "a", "messages": [{"role": "user", "content": "a"}]})"})
+    EXPECT_THROW(read_token_request(bad), api_error) << bad;
 }
 
 TEST(serve_protocol, a_body_has_bounds) {
@@ -147,6 +155,43 @@ TEST(serve_protocol, an_error_has_openais_form) {
   const json j = json::parse(to_json(api_error("no", "p", "c", 429)));
   EXPECT_EQ(j, json({{"error", {{"message", "no"}, {"type", "rate_limit_error"}, {"param", "p"}, {"code", "c"}}}}));
   EXPECT_EQ(json::parse(to_json(api_error("\xff", {}, {}, 500)))["error"]["param"], nullptr);
+}
+
+TEST(serve_origins, are_those_that_are_allowed) {
+  service_options o;
+  o.models.models = {scripture.string()};
+  o.api_keys = {"key"};
+  const auto header = [](const http_reply& r, const std::string& name) {
+    for (const auto& [own, value] : r.headers)
+      if (own == name) return value;
+    return std::string("none");
+  };
+  const std::string from = "http://localhost:3000", allowed = "Access-Control-Allow-Origin";
+  http_request asks{"GET", "/v1/models", {{"origin", from}, {"authorization", "Bearer key"}}};
+  // a browser asks without a key whether it may send one
+  const http_request preflight{"OPTIONS",
+                               "/v1/chat/completions",
+                               {{"origin", from},
+                                {"access-control-request-method", "POST"},
+                                {"access-control-request-headers", "authorization,content-type"}}};
+  {
+    service closed(o);
+    EXPECT_EQ(header(closed.answer(asks), allowed), "none");
+    EXPECT_EQ(closed.answer(preflight).status, 401);
+  }
+  o.origins = {"http://other", from};
+  service s(o);
+  EXPECT_EQ(header(s.answer(asks), allowed), from);
+  EXPECT_FALSE(s.refusal(preflight));
+  const http_reply may = s.answer(preflight);
+  EXPECT_EQ(may.status, 204);
+  EXPECT_EQ(header(may, allowed), from);
+  EXPECT_EQ(header(may, "Access-Control-Allow-Headers"), "authorization,content-type");
+  asks.headers["authorization"] = "";
+  EXPECT_EQ(s.answer(asks).status, 401);
+  EXPECT_EQ(header(s.answer(asks), allowed), from) << "a page can read why";
+  asks.headers["origin"] = "http://evil";
+  EXPECT_EQ(header(s.answer(asks), allowed), "none");
 }
 
 }  // namespace

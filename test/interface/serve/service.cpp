@@ -28,7 +28,10 @@ TEST_F(serve_service, has_a_page_that_asks_it_alone) {
 }
 
 TEST_F(serve_service, refusals_touch_nobody_else) {
-  expect_error(ask("/v1/completions", {{"model", "none"}, {"prompt", "a"}}), 404, "no language model none", "model");
+  expect_error(ask("/v1/completions", {{"model", "none"}, {"prompt", "a"}}), 404,
+               "no language model none: expected one of chatty, scripture", "model");
+  expect_error(ask("/v1/completions", {{"prompt", "a"}}), 400, "model: expected one of chatty, scripture", "model");
+  expect_error(ask("/chat/completions", json::object()), 404, "did you mean /v1/chat/completions?", nullptr);
   expect_error(ask("/v1/completions", {{"model", "scripture"}, {"prompt", ""}}), 400, "empty", nullptr);
   expect_error(ask("/v1/completions", {{"model", "scripture"}, {"prompt", {99999}}}), 400, "99999", nullptr);
   expect_error(ask("/v1/completions", {{"model", "scripture"}, {"prompt", "a"}, {"max_tokens", 256}}), 400, "256",
@@ -128,6 +131,13 @@ TEST(serve_keys, are_asked_for) {
   for (const char* bad : {"", "second", "Bearer ", "Bearer secon", "Bearer second2", "Basic second"})
     EXPECT_EQ(status("/v1/models/named", bad), 401) << bad;
   EXPECT_EQ(status("/health", ""), 200);
+  for (const char* path : {"/v1/completions", "/tokenize", "/detokenize"}) {
+    EXPECT_TRUE(s.refusal({"POST", path})) << path;
+    EXPECT_EQ(s.answer({"POST", path}).status, 401) << path;
+  }
+  // without a name a request is for the only model
+  const http_request alone{"POST", "/v1/completions", {{"authorization", "Bearer first"}}, R"({"prompt": "In the"})"};
+  EXPECT_EQ(json::parse(s.answer(alone).body)["model"], "named");
   // KServe's paths have its form of errors
   http_request head{"POST", "/v2/models/named/infer"};
   const auto refused = s.refusal(head);
@@ -276,10 +286,28 @@ TEST(serve_models, run_by_priority_and_as_the_command_line_says) {
   EXPECT_THROW(load_models(o.models), error);
 }
 
+TEST(serve_models, take_a_context_and_a_template) {
+  service_options o;
+  o.models.models = {scripture.string()};
+  o.models.overlay = R"({"model": {"context_length": 32}})";
+  o.models.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}";
+  service s(o);
+  http_request r{"POST", "/v1/chat/completions"};
+  r.body = R"({"messages": [{"role": "user", "content": "In the"}], "max_tokens": 3})";
+  EXPECT_EQ(s.answer(r).status, 200) << s.answer(r).body;
+  r.body = R"({"messages": [{"role": "user", "content": "In the"}], "max_tokens": 32})";
+  EXPECT_THAT(s.answer(r).body, HasSubstr("the model's context has 32 tokens"));
+  o.models.chat_template = "{% for %}";
+  EXPECT_THROW(load_models(o.models), error);
+}
+
 TEST(serve_models, keys_that_none_takes_are_refused) {
   model_options o;
   o.compile.threads = 1;
   o.models = {(scripture / "model.onnx").string()};
+  o.chat_template = "a";
+  EXPECT_THROW(load_models(o), error);
+  o.chat_template.clear();
   o.overlay = "{}";
   EXPECT_EQ(load_models(o)->tensors.size(), 1u);
   for (const auto& [overlay, key] : {std::pair(R"({"model": {"weight_type": "int4"}})", "model.weight_type"),

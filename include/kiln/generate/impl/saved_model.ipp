@@ -70,9 +70,10 @@ void copy_draft(const config& c, const fs::path& to) {
   if (!fs::exists(file)) throw error(errc::not_found, file.string() + ": expected a draft model, found no file");
   const fs::path folder = (to / c.draft->filename).parent_path();
   fs::create_directories(folder);
-  for (const auto& f : fs::directory_iterator(file.parent_path()))
-    if (f.is_regular_file() && f.path().filename().string().starts_with(file.filename().string()))
-      fs::copy_file(f.path(), folder / f.path().filename());
+  for (const fs::path& part : gguf_parts(file))
+    for (const auto& f : fs::directory_iterator(file.parent_path()))
+      if (f.is_regular_file() && f.path().filename().string().starts_with(part.filename().string()))
+        fs::copy_file(f.path(), folder / f.path().filename());
 }
 
 void save_into(const fs::path& folder, const config& c, const detail::built_decoder& made) {

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "kiln/generate/weights/weight_table.hpp"
 
@@ -23,9 +24,11 @@ class gguf_file {
  public:
   /// Reads metadata and the table of tensors. Errors: `malformed` names the field and its place: counts, lengths and
   /// offsets beyond the file's end, types that do not exist, two keys or tensors of one name; `unsupported`: other
-  /// versions, the other order of bytes, a file that is a part of several.
+  /// versions, the other order of bytes, bytes that are one part of several.
   gguf_file(buffer file, std::string_view name);
-  /// The same of a mapped file.
+  /// The same of a mapped file, or of all parts (`split.count`) of a model of which it is one: the metadata is the
+  /// first one's. Errors, beside those of each part: `not_found` names a part that is not there; `malformed` one whose
+  /// name, `split.no` or `split.count` is another's, and tensors that are not as many as `split.tensors.count` says.
   static gguf_file load(const std::filesystem::path& path);
 
   const weight_table& weights() const { return weights_; }
@@ -42,10 +45,17 @@ class gguf_file {
   const std::string& name() const { return name_; }
 
  private:
+  struct part {};  // or a file that is whole
+  gguf_file(buffer file, std::string_view name, part);
+
   buffer file_;
   std::string name_;
   std::map<std::string, gguf_value, std::less<>> metadata_;
   weight_table weights_;
 };
+
+/// The files that a model is stored in by the name of one of them: for NAME-00002-of-00003.gguf all three in their
+/// order, else the file itself.
+std::vector<std::filesystem::path> gguf_parts(const std::filesystem::path& file);
 
 }  // namespace kiln::language

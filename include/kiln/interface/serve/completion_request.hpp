@@ -11,7 +11,8 @@
 
 namespace kiln::serve {
 
-/// What a request of `/v1/completions` or `/v1/chat/completions` asks for. Unset numbers are the model's own.
+/// What a request of `/v1/completions` or `/v1/chat/completions` asks for. Unset numbers are the model's own; without a
+/// name of a model it is the only one that is served.
 struct completion_request {
   /// A text, or tokens.
   using prompt = std::variant<std::string, language::tokens>;
@@ -26,6 +27,8 @@ struct completion_request {
   bool adds_special = false;  ///< the special tokens around a text
 
   std::optional<std::int64_t> max_tokens{}, seed{}, top_k{};
+  std::int64_t min_tokens = 0;  ///< before which nothing ends a text by the model's choice
+  bool ignores_end = false;     ///< as if that were `max_tokens`
   std::optional<double> temperature{}, top_p{}, min_p{}, repetition_penalty{};
   int priority = 0;  ///< the lower, the sooner it runs
   double presence_penalty = 0, frequency_penalty = 0;
@@ -45,6 +48,8 @@ struct completion_request {
 /// Reads a request's body. Errors: `api_error` 400 with the field; fields that nobody knows are errors.
 completion_request read_text_request(std::string_view body);
 completion_request read_chat_request(std::string_view body);
+/// Of `/tokenize`: one text (`content` or `prompt`), or the messages of a chat.
+completion_request read_token_request(std::string_view body);
 
 /// A JSON schema that the calls of these functions keep to, `{"name": ..., "arguments": {...}}`; with a name, of that
 /// one alone.

@@ -22,6 +22,7 @@ struct model_options {
   std::vector<std::string> models;  ///< folders and files, each as PATH or NAME=PATH
   std::string target;               ///< empty: what a folder's configuration says, else eigen
   std::string overlay;              ///< keys of genai_config.json, as JSON, in place of those of all language models
+  std::string chat_template;        ///< in place of those of all language models; empty: their own
   compile_options compile;
   bool bytes_suffice = false;  ///< as `language::session` has it
   language::engine_options engine;

@@ -29,6 +29,9 @@ http_reply list_models(const openai_call& call);
 http_reply show_model(const openai_call& call, std::string_view name);
 /// `POST /v1/completions` and `POST /v1/chat/completions`. A client that leaves ends its sequences.
 http_reply complete(const openai_call& call, bool is_chat);
+/// `POST /tokenize` and `POST /detokenize`: `{"tokens": [...]}` of a text or a chat, and the text of tokens.
+http_reply show_tokens(const openai_call& call);
+http_reply show_text(const openai_call& call);
 /// `POST /v1/embeddings`, of models whose folder says how they embed.
 http_reply embed(const openai_call& call);
 

@@ -1,5 +1,6 @@
 #include "kiln/generate/weights/gguf.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kiln/core/error.hpp"
@@ -142,7 +143,7 @@ constexpr std::uint32_t magic = 0x46554747;  // "GGUF"
 
 }  // namespace
 
-gguf_file::gguf_file(buffer file, std::string_view name) : file_(std::move(file)), name_(name) {
+gguf_file::gguf_file(buffer file, std::string_view name, part) : file_(std::move(file)), name_(name) {
   gguf_reader in(file_, name_);
   if (in.number<std::uint32_t>("magic") != magic) in.refuse("magic", "expected \"GGUF\"");
   const auto version = in.number<std::uint32_t>("version");
@@ -156,8 +157,6 @@ gguf_file::gguf_file(buffer file, std::string_view name) : file_(std::move(file)
     if (!metadata_.emplace(key, read_value(in, "'" + std::string(key) + "'")).second)
       in.refuse("'" + std::string(key) + "'", "expected the key once, found it twice");
   }
-  if (integer("split.count").value_or(1) > 1)
-    in.refuse("'split.count'", "a file that is one of several; join them first", errc::unsupported);
   const std::int64_t alignment = integer("general.alignment").value_or(32);
   if (alignment < 1 || alignment > (1 << 20) || (alignment & (alignment - 1)) != 0)
     in.refuse("'general.alignment'", "expected a power of two up to 1048576, found " + std::to_string(alignment));
@@ -204,7 +203,71 @@ gguf_file::gguf_file(buffer file, std::string_view name) : file_(std::move(file)
   }
 }
 
-gguf_file gguf_file::load(const std::filesystem::path& path) { return {map_file(path.string()), path.string()}; }
+gguf_file::gguf_file(buffer file, std::string_view name) : gguf_file(std::move(file), name, part()) {
+  if (const auto n = integer("split.count").value_or(1); n > 1)
+    throw error(errc::unsupported, name_ + ": 'split.count': expected a model in one file, found a part of " +
+                                       std::to_string(n) + ", which are read by their path");
+}
+
+gguf_file gguf_file::load(const std::filesystem::path& path) {
+  const std::vector<std::filesystem::path> files = gguf_parts(path);
+  std::vector<weight_entry> all;
+  std::optional<gguf_file> out;
+  for (std::size_t k = 0; k < files.size(); ++k) {
+    const std::string name = files[k].string();
+    if (std::error_code none; files.size() > 1 && !std::filesystem::exists(files[k], none))
+      throw error(errc::not_found, name + ": expected part " + std::to_string(k + 1) + " of the model's " +
+                                       std::to_string(files.size()) + ", found no file");
+    gguf_file read(map_file(name), name, part());
+    const auto expect = [&](const char* key, std::int64_t otherwise, std::size_t n) {
+      const std::int64_t found = read.integer(key).value_or(otherwise);
+      if (found != static_cast<std::int64_t>(n))
+        throw error(errc::malformed, name + ": '" + key + "': expected " + std::to_string(n) +
+                                         ", as the file's name says, found " + std::to_string(found));
+    };
+    if (const std::int64_t n = read.integer("split.count").value_or(1); files.size() == 1 && n > 1)
+      throw error(errc::malformed, name + ": 'split.count': expected a name as NAME-00001-of-00003.gguf of a file " +
+                                       "that is one of " + std::to_string(n));
+    expect("split.count", 1, files.size());
+    expect("split.no", 0, k);
+    if (files.size() == 1) return read;
+    const auto& own = read.weights_.all();
+    all.insert(all.end(), own.begin(), own.end());
+    if (k == 0) out.emplace(std::move(read));
+  }
+  const auto expected = out->integer("split.tensors.count");
+  if (expected && *expected != static_cast<std::int64_t>(all.size()))
+    throw error(errc::malformed, out->name_ + ": 'split.tensors.count': expected as many tensors as the parts have, " +
+                                     std::to_string(all.size()) + ", found " + std::to_string(*expected));
+  try {
+    out->weights_ = weight_table(std::move(all));
+  } catch (const error& e) {
+    throw error(e.code(), out->name_ + " and its further parts: " + e.message());
+  }
+  return std::move(*out);
+}
+
+std::vector<std::filesystem::path> gguf_parts(const std::filesystem::path& file) {
+  constexpr std::string_view form = "-00001-of-00001.gguf";  // five digits of each number
+  constexpr std::size_t number = 1, count = 10, digits = 5;
+  const std::string name = file.filename().string();
+  if (name.size() <= form.size()) return {file};
+  const std::string_view end = std::string_view(name).substr(name.size() - form.size());
+  for (std::size_t k = 0; k < form.size(); ++k) {
+    const bool is_digit = (k >= number && k < number + digits) || (k >= count && k < count + digits);
+    if (is_digit ? end[k] < '0' || end[k] > '9' : end[k] != form[k]) return {file};
+  }
+  const auto number_at = [&](std::size_t at) { return std::stoul(std::string(end.substr(at, digits))); };
+  if (number_at(number) < 1 || number_at(number) > number_at(count)) return {file};
+  std::vector<std::filesystem::path> out;
+  for (std::size_t k = 1; k <= number_at(count); ++k) {
+    const std::string text = std::to_string(k);
+    const std::size_t at = name.size() - form.size() + number;
+    out.push_back(file.parent_path() /
+                  (name.substr(0, at) + std::string(digits - text.size(), '0') + text + name.substr(at + digits)));
+  }
+  return out;
+}
 
 const gguf_value* gguf_file::find(std::string_view key) const {
   const auto at = metadata_.find(key);

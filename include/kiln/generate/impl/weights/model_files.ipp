@@ -35,6 +35,12 @@ std::optional<std::filesystem::path> only_file(const std::filesystem::path& fold
     has_graph = has_graph || name.ends_with(".onnx");
     if (name.ends_with(ending)) found.push_back(name);
   }
+  // further parts go with the first
+  const std::vector<std::string> all_found = found;
+  std::erase_if(found, [&](const std::string& name) {
+    const std::string first = gguf_parts(name).front().string();
+    return first != name && std::find(all_found.begin(), all_found.end(), first) != all_found.end();
+  });
   if (found.empty()) return std::nullopt;
   if (found.size() == 1) return folder / found[0];
   const std::string usual = "model" + std::string(ending);

@@ -42,9 +42,7 @@ void read_stops(completion_request& to, fields& f) {
 
 // What both kinds of requests share.
 void read_common(completion_request& to, fields& f) {
-  const auto model = f.text("model");
-  if (!model) f.refuse("model", "the name of a model");
-  to.model = *model;
+  to.model = f.text("model").value_or("");
   to.choices = static_cast<std::size_t>(f.whole("n", 1, most_choices).value_or(1));
   to.stream = f.flag("stream").value_or(false);
   if (const json* const o = f.get("stream_options")) {
@@ -55,6 +53,8 @@ void read_common(completion_request& to, fields& f) {
     own.end();
   }
   to.max_tokens = f.whole("max_tokens", 1);
+  to.min_tokens = f.whole("min_tokens", 0).value_or(0);
+  to.ignores_end = f.flag("ignore_eos").value_or(false);
   to.seed = f.whole("seed", std::numeric_limits<std::int64_t>::min());
   to.priority = static_cast<int>(f.whole("priority", -most_priority, most_priority).value_or(0));
   to.temperature = f.number("temperature", 0, 2);
@@ -85,7 +85,15 @@ void read_common(completion_request& to, fields& f) {
     }
     own.end();
   }
-  f.ignore({"user", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key"});
+  f.ignore({"cache_prompt", "user", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key"});
+}
+
+// A text that has to go on can't end where its form does.
+void check_length(const completion_request& r, const fields& f) {
+  if (r.max_tokens && r.min_tokens > *r.max_tokens)
+    f.refuse("min_tokens", "at most the " + std::to_string(*r.max_tokens) + " of max_tokens");
+  if (r.guidance.empty() || (r.min_tokens == 0 && !r.ignores_end)) return;
+  f.refuse(r.ignores_end ? "ignore_eos" : "min_tokens", "no such field beside a form that the answer keeps to");
 }
 
 bool are_tokens(const json& v) {
@@ -226,6 +234,39 @@ completion_request read_text_request(std::string_view body) {
     f.refuse("best_of", "as many as n");
   if (const auto suffix = f.text("suffix"); suffix && !suffix->empty())
     f.refuse("suffix", "none: models here continue texts");
+  check_length(out, f);
+  f.end();
+  return out;
+}
+
+namespace {
+
+std::string read_messages(fields& f) {
+  const json* const messages = f.get("messages");
+  if (!messages || !messages->is_array() || messages->empty()) f.refuse("messages", "a list of messages");
+  json list = json::array();
+  for (std::size_t k = 0; k < messages->size(); ++k)
+    list.push_back(message_of((*messages)[k], "messages[" + std::to_string(k) + "]"));
+  return text_of(list);
+}
+
+}  // namespace
+
+completion_request read_token_request(std::string_view body) {
+  const json all = parse_body(body);
+  fields f(all);
+  completion_request out;
+  out.model = f.text("model").value_or("");
+  out.is_chat = f.get("messages") != nullptr;
+  const auto content = f.text("content"), prompt = f.text("prompt");
+  if (out.is_chat + content.has_value() + prompt.has_value() != 1)
+    f.refuse("content", "a text in content or in prompt, or messages");
+  for (const char* name : {"add_special", "add_special_tokens"})
+    out.adds_special = f.flag(name).value_or(out.adds_special);
+  if (out.is_chat)
+    out.messages_json = read_messages(f);
+  else
+    out.prompts.emplace_back(content ? *content : *prompt);
   f.end();
   return out;
 }
@@ -236,12 +277,7 @@ completion_request read_chat_request(std::string_view body) {
   completion_request out;
   out.is_chat = true;
   read_common(out, f);
-  const json* const messages = f.get("messages");
-  if (!messages || !messages->is_array() || messages->empty()) f.refuse("messages", "a list of messages");
-  json list = json::array();
-  for (std::size_t k = 0; k < messages->size(); ++k)
-    list.push_back(message_of((*messages)[k], "messages[" + std::to_string(k) + "]"));
-  out.messages_json = text_of(list);
+  out.messages_json = read_messages(f);
   if (const json* const v = f.get("chat_template_kwargs")) {
     fields own(*v, "chat_template_kwargs");
     out.variables_json = text_of(*v);
@@ -256,6 +292,7 @@ completion_request read_chat_request(std::string_view body) {
     if (!out.guidance.empty()) f.refuse("tool_choice", "no forced call beside a response_format");
     out.guidance_kind = "json_schema", out.guidance = schema_of_calls(out.tools_json, out.tool_name);
   }
+  check_length(out, f);
   f.end();
   return out;
 }

@@ -40,8 +40,9 @@ std::shared_ptr<language_entry> load_language(const std::string& name, const fs:
   run.options = std::move(compile);
   auto model = language::load_model(c, run);
   language::tokenizer tokens = model->text_tokenizer();
-  auto form = language::chat_template::of(tokens);
-  const auto tools = tool_form_of(tokens.chat_template());
+  auto form = o.chat_template.empty() ? language::chat_template::of(tokens)
+                                      : language::chat_template::of(tokens, o.chat_template);
+  const auto tools = tool_form_of(o.chat_template.empty() ? tokens.chat_template() : o.chat_template);
   const auto engine = o.engine_is_given ? o.engine : engine_options_of(model->settings());
   auto own = std::make_unique<scheduler>(model, engine, o.most_waiting);
   return std::make_shared<language_entry>(
@@ -126,6 +127,8 @@ std::shared_ptr<const model_set> load_models(const model_options& options) {
     }
   }
   check_taken(*out, options.overlay);
+  if (!options.chat_template.empty() && out->language.empty())
+    raise(errc::invalid_argument, "kiln serve: a chat template is of language models: found no such model");
   return out;
 }
 

@@ -41,6 +41,22 @@ template <class F> auto with_errors(const char* param, F&& f) {
   }
 }
 
+// The model of a name, or the only one where there is no name.
+std::shared_ptr<language_entry> entry_of(const openai_call& call, const std::string& name) {
+  const auto& all = call.models->language;
+  const auto at = name.empty() && all.size() == 1 ? all.begin() : all.find(name);
+  if (at != all.end()) {
+    call.record->model = at->first;
+    return at->second;
+  }
+  std::string names;
+  for (const auto& [own, entry] : all) names += (names.empty() ? "" : ", ") + own;
+  const std::string expected = ": expected " + (names.empty() ? "none, as none is served" : "one of " + names);
+  if (name.empty()) throw api_error("model" + expected, "model");
+  call.record->model = name.substr(0, 200);
+  throw api_error("there is no language model " + call.record->model + expected, "model", "model_not_found", 404);
+}
+
 std::vector<language::tokens> prompts_of(const completion_request& asked, const language_entry& entry) {
   std::vector<language::tokens> out;
   if (asked.is_chat) {
@@ -89,6 +105,7 @@ language::search_options search_of(const completion_request& asked, const langua
   const auto most = s.max_length > length ? s.max_length : context;
   s.max_length = length + asked.max_tokens.value_or(asked.is_chat ? most - length : 16);
   s.max_length = std::min(s.max_length, context);
+  s.min_length = asked.ignores_end ? s.max_length : std::min(length + asked.min_tokens, s.max_length);
   return s;
 }
 
@@ -198,13 +215,34 @@ http_reply show_model(const openai_call& call, std::string_view name) {
   return reply(shown(std::string(name), *call.models));
 }
 
+http_reply show_tokens(const openai_call& call) {
+  const auto asked = read_token_request(call.request.body);
+  const auto entry = entry_of(call, asked.model);
+  const auto tokens = prompts_of(asked, *entry).front();
+  return reply({{"tokens", tokens}, {"count", tokens.size()}, {"max_model_len", entry->model->context_length()}});
+}
+
+http_reply show_text(const openai_call& call) {
+  const json all = parse_body(call.request.body);
+  fields f(all);
+  const auto entry = entry_of(call, f.text("model").value_or(""));
+  const std::string form = "a list of tokens of the model, below " + std::to_string(entry->tokens.vocabulary_size());
+  const json* const given = f.get("tokens");
+  if (!given || !given->is_array()) f.refuse("tokens", form);
+  language::tokens tokens;
+  for (const json& t : *given) {
+    if (!t.is_number_unsigned() || t.get<std::uint64_t>() >= entry->tokens.vocabulary_size()) f.refuse("tokens", form);
+    tokens.push_back(t.get<language::token>());
+  }
+  f.end();
+  const std::string text = entry->tokens.decode(tokens, {.skip_special_tokens = false});
+  return reply({{"content", text}, {"prompt", text}});
+}
+
 http_reply complete(const openai_call& call, bool is_chat) {
   auto asked = is_chat ? read_chat_request(call.request.body) : read_text_request(call.request.body);
-  call.record->model = asked.model.substr(0, 200);
-  const auto at = call.models->language.find(asked.model);
-  if (at == call.models->language.end())
-    throw api_error("there is no language model " + call.record->model, "model", "model_not_found", 404);
-  const auto entry = at->second;
+  const auto entry = entry_of(call, asked.model);
+  asked.model = entry->name;
   auto prompts = prompts_of(asked, *entry);
   auto all = generations_of(asked, *entry, prompts);
   const std::size_t count = all.size();

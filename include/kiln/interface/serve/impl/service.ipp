@@ -1,5 +1,6 @@
 #include "kiln/interface/serve/service.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <ctime>
@@ -49,7 +50,7 @@ std::string new_id() {
 }
 
 // Requests that the service knows. A path that ends with * stands for all that begin so.
-enum class route { page, health, ready, metrics, models, model, chat, completions, embeddings, other };
+enum class route { page, health, ready, metrics, models, model, chat, completions, embeddings, tokens, text, other };
 struct route_row {
   std::string_view path, method;
   route to;
@@ -64,6 +65,8 @@ constexpr std::array routes{
     route_row{"/v1/chat/completions", "POST", route::chat},
     route_row{"/v1/completions", "POST", route::completions},
     route_row{"/v1/embeddings", "POST", route::embeddings},
+    route_row{"/tokenize", "POST", route::tokens},
+    route_row{"/detokenize", "POST", route::text},
 };
 
 const route_row* find_route(std::string_view path) {
@@ -74,7 +77,17 @@ const route_row* find_route(std::string_view path) {
   return nullptr;
 }
 
+// What uses a model. Everything that does takes POST, or is below /v1 or /v2.
+bool needs_key(std::string_view path) {
+  return path == "/v2" || path.starts_with("/v2/") || path.starts_with("/v1/") || path == "/tokenize" ||
+         path == "/detokenize";
+}
 bool is_kserve(std::string_view path) { return path == "/v2" || path.starts_with("/v2/"); }
+
+// What a browser asks before a page of another origin may send a request; it has no key yet.
+bool is_preflight(const http_request& r) {
+  return r.method == "OPTIONS" && !r.header("origin").empty() && !r.header("access-control-request-method").empty();
+}
 
 http_reply state(std::string_view is, int status = 200) {
   http_reply r;
@@ -107,11 +120,32 @@ struct service::parts {
     for (const std::string& key : options.api_keys) any = is_equal(key, given) || any;
     return any;
   }
+  // Lets pages of the origins that are allowed read an answer.
+  void allow_origin(const http_request& r, http_reply& out) const {
+    if (options.origins.empty()) return;
+    out.headers.emplace_back("Vary", "Origin");
+    const std::string_view from = r.header("origin");
+    const auto is_it = [&](const std::string& o) { return o == "*" || o == from; };
+    if (from.empty() || std::none_of(options.origins.begin(), options.origins.end(), is_it)) return;
+    out.headers.emplace_back("Access-Control-Allow-Origin", from);
+    out.headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id");
+    if (!is_preflight(r)) return;
+    out.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST");
+    out.headers.emplace_back("Access-Control-Max-Age", "600");
+    if (const auto asked = r.header("access-control-request-headers"); !asked.empty())
+      out.headers.emplace_back("Access-Control-Allow-Headers", asked);
+  }
   void check_key(const http_request& r) const {
     if (!takes_key(r.header("authorization")))
       throw api_error("the request has no valid API key", {}, "invalid_api_key", 401);
   }
   http_reply call(const http_request& r, const std::shared_ptr<request_record>& record) {
+    if (is_preflight(r) && !options.origins.empty()) {
+      record->route = "preflight";
+      http_reply out;
+      out.status = 204, out.type = "text/plain";
+      return out;
+    }
     if (is_kserve(r.path)) {
       record->route = "/v2";
       check_key(r);
@@ -120,10 +154,13 @@ struct service::parts {
     const route_row* const row = find_route(r.path);
     if (!row) {
       record->route = "other";
-      throw api_error("there is nothing at " + r.method + " " + r.path.substr(0, 200), {}, "not_found", 404);
+      const std::string below = "/v1" + r.path.substr(0, 200);
+      throw api_error("there is nothing at " + r.method + " " + r.path.substr(0, 200) +
+                          (find_route(below) ? "; did you mean " + below + "?" : ""),
+                      {}, "not_found", 404);
     }
     record->route = row->path;
-    if (row->path.starts_with("/v1")) check_key(r);
+    if (needs_key(r.path)) check_key(r);
     if (r.method != row->method && !(r.method == "HEAD" && row->method == "GET")) {
       http_reply out = reply_of(api_error(
           std::string(row->path) + ": expected " + std::string(row->method) + ", found " + r.method.substr(0, 20), {},
@@ -160,6 +197,8 @@ struct service::parts {
       case route::chat: return complete(c, true);
       case route::completions: return complete(c, false);
       case route::embeddings: return embed(c);
+      case route::tokens: return show_tokens(c);
+      case route::text: return show_text(c);
       case route::other: break;
     }
     throw api_error("a route without an answer", {}, {}, 500);
@@ -222,6 +261,7 @@ http_reply service::answer(const http_request& request) {
   }
   record->status = out.status;
   out.headers.emplace_back("X-Request-Id", record->id);
+  p.allow_origin(request, out);
   if (!out.stream) {
     p.end(*record);
     return out;
@@ -233,8 +273,7 @@ http_reply service::answer(const http_request& request) {
 }
 
 std::optional<http_reply> service::refusal(const http_request& head) {
-  const bool asks = is_kserve(head.path) || head.path.starts_with("/v1/");
-  if (!asks || takes_key(head.header("authorization"))) return {};
+  if (!needs_key(head.path) || is_preflight(head) || takes_key(head.header("authorization"))) return {};
   return answer(head);
 }
 
