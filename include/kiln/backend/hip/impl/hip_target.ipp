@@ -78,8 +78,9 @@ std::shared_ptr<const hip::context> hip_target::context_of(const kernel_request&
 
 std::unique_ptr<kernel> hip_target::make_kernel(const kernel_request& request) const {
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&, const hip::context_pointer&);
-  constexpr lower families[] = {hip::lower_rows,      hip::lower_dot,    hip::lower_depthwise, hip::lower_convolution,
-                                hip::lower_attention, hip::lower_window, hip::lower_index,     hip::lower_sequence};
+  constexpr lower families[] = {hip::lower_rows,        hip::lower_dot,       hip::lower_depthwise,
+                                hip::lower_convolution, hip::lower_attention, hip::lower_block_attention,
+                                hip::lower_window,      hip::lower_index,     hip::lower_sequence};
   const hip::context_pointer where = context_of(request);
   for (lower family : families)
     if (auto made = family(request, where)) return made;
