@@ -184,9 +184,9 @@ class gpu_target final : public target {
   bool fuses() const override { return reference_.fuses(); }
   std::string binary_format() const override { return "fake"; }
   std::unique_ptr<kernel> make_kernel(const kernel_request& request) const override {
-    auto made = reference_.make_kernel(request);
-    const auto* blocks = request.instruction.op.get_if<op::block_attention>();
-    return blocks ? std::make_unique<block_attention>(*blocks, std::move(made)) : std::move(made);
+    if (const auto* blocks = request.instruction.op.get_if<op::block_attention>())
+      return std::make_unique<block_attention>(*blocks, make_fallback_kernel(request.instruction.op));
+    return reference_.make_kernel(request);
   }
   std::unique_ptr<kernel> make_copy(const derived_data* derived) const override {
     return make_kernel_on_host(reference_.make_copy(derived));

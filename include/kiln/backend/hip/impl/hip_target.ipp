@@ -2,6 +2,7 @@
 
 #include "kiln/backend/hip/impl/gemm/stored_form.hpp"
 #include "kiln/backend/hip/impl/gemm/turn_weights.hpp"
+#include "kiln/backend/hip/impl/rows/convert_parts.hpp"
 #include "kiln/backend/hip/lower.hpp"
 #include "kiln/lower/contraction.hpp"
 #include "kiln/pass/expand_block_dequantize.hpp"
@@ -35,12 +36,14 @@ target_passes hip_target::passes() const {
   static constexpr named_pass<program> forms[] = {
       {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p); }},
       {"expand_sampling", [](program& p) { return expand_sampling(p); }},
+      {"convert_parts", hip::convert_parts},
   };
   if (hip::atom_for(dtype::f16, context_->arch()) != "atom_mma") return {forms, {}};
   // constant weights stay in blocks where kernels unpack them, and lie as kernels of few rows read them
   static constexpr named_pass<program> keeping[] = {
       {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p, false); }},
       {"expand_sampling", [](program& p) { return expand_sampling(p); }},
+      {"convert_parts", hip::convert_parts},
   };
   static constexpr dtype types[] = {dtype::f16, dtype::bf16};
   static constexpr named_pass<program> fuse[] = {

@@ -84,10 +84,13 @@ class block_attention_kernel final : public gpu_kernel {
                 const std::string& parameters) const {
     const tensor& q = in[0];
     gpu::attention_sizes& s = made.sizes;
-    constexpr int warps = 4, keys = 32, rows = 64;
+    constexpr int warps = 4, rows = 64;
     const int bytes = static_cast<int>(size_of(q.type));
     const auto whole = [](int n) { return (n + 15) / 16 * 16; };
     const int depth = whole(s.depth), value_depth = whole(s.value_depth);
+    // many tokens of few sequences: products are the work, else it is reading keys
+    const bool many = q.lens[2] >= 8 * in[3].lens[0];
+    const int keys = many && std::max(depth, value_depth) <= 128 ? 64 : 32;
     const gpu::attention_memory memory{rows, keys, depth, value_depth, bytes};
     if (atom_for(q.type, where().arch()) != "atom_mma" || bytes != 2 || op_.softcap > 0 || in.size() > 4 ||
         std::max(depth, value_depth) > 256 || op_.most * s.group > rows ||
@@ -101,7 +104,7 @@ class block_attention_kernel final : public gpu_kernel {
     const auto groups = static_cast<int>(in[3].lens[0]) * (s.heads / s.group);
     const int processors = where().arch().multiprocessors;
     // as many blocks as fit at once; how many of them work the keys are worth, which a run knows
-    s.splits = std::clamp((4 * processors + groups - 1) / groups, 1, 32);
+    s.splits = groups >= 2 * processors ? 1 : std::clamp((4 * processors + groups - 1) / groups, 1, 32);
     if (s.splits > 1)
       made.partial_bytes = static_cast<std::size_t>(groups * s.splits) *
                            static_cast<std::size_t>(gpu::split_floats(rows, value_depth)) * sizeof(float);
