@@ -160,7 +160,7 @@ class device_program final : public planned_program {
   };
   edge_layout place_edges(run_memory& w, std::span<const argument> inputs, std::span<argument> outputs,
                           bool waits) const {
-    constexpr std::size_t most_staged = 1 << 20;
+    constexpr std::size_t most_staged = std::size_t{16} << 20;
     edge_layout out;
     bool plain = waits;
     std::vector<std::size_t> room(plan_.buffers.size());
@@ -200,8 +200,8 @@ class device_program final : public planned_program {
   }
 
   // Visits buffers of the caller's in the host's memory: visit(number of the argument, its place in `staged`).
-  template <class Visit> void each_staged(const run_memory& w, lower::memory kind, Visit visit) const {
-    const device_memory& d = w.on_device;
+  template <class Visit> void each_staged(run_memory& w, lower::memory kind, Visit visit) const {
+    device_memory& d = w.on_device;
     for (std::size_t s = 0; s < plan_.buffers.size(); ++s) {
       const auto offset = static_cast<std::size_t>(w.bases[s] - d.edges.data());
       if (plan_.buffers[s].kind == kind && w.bases[s] >= d.edges.data() && offset < d.edges.size())
@@ -214,7 +214,7 @@ class device_program final : public planned_program {
     });
     if (reports_faults_) std::memset(w.on_device.staged.data() + edges.inputs, 0, sizeof(std::int32_t));
   }
-  void unstage_outputs(const run_memory& w, std::span<argument> outputs) const {
+  void unstage_outputs(run_memory& w, std::span<argument> outputs) const {
     each_staged(w, lower::memory::output, [&](std::size_t k, const std::byte* from) {
       if (const std::size_t n = bytes_of(outputs[k])) std::memcpy(outputs[k].data(), from, n);
     });
