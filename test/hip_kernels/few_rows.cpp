@@ -166,7 +166,8 @@ template <class T, class Code, class Weights> void check_short_floats(int block)
            [&](char*) { widen_numbers<T>(w, wide.data(), cols, depth); });
   for (int j = 0; j < cols; ++j)
     for (int k = 0; k < depth; ++k)
-      ASSERT_EQ(static_cast<double>(widen(wide[static_cast<std::size_t>(j * depth + k)])), value(j, k)) << j << " " << k;
+      ASSERT_EQ(static_cast<double>(widen(wide[static_cast<std::size_t>(j * depth + k)])), value(j, k))
+          << j << " " << k;
 }
 TEST(device_few_rows, floats_of_eight_bits) {
   check_short_floats<f16, kiln::float8_e4m3fn, short_floats<f16, 256, false>>(256);

@@ -162,7 +162,7 @@ class device_program final : public planned_program {
                           bool waits) const {
     constexpr std::size_t most_staged = std::size_t{16} << 20;
     edge_layout out;
-    bool plain = waits;
+    bool plain = waits && !w.on_device.last.empty();  // page-locked memory is dear, and single runs gain little
     std::vector<std::size_t> room(plan_.buffers.size());
     for (std::size_t s = 0; s < plan_.buffers.size(); ++s) {
       const planned_buffer& b = plan_.buffers[s];

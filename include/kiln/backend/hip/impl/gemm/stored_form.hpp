@@ -29,7 +29,9 @@ template <class Module> std::optional<stored_form> find_stored_form(const stored
   if (w.op.block % out.run != 0 || w.depth % out.run != 0 || count(data) % 16 != 0 || zero < 0 ||
       zero > (four ? 15 : 255) || (zeros && (is_signed || m.shape_of(w.operands[2]).type != dtype::u8)))
     return std::nullopt;
-  out.text = std::string(four ? "nibbles<" : floats ? "short_floats<" : "byte_numbers<") +
+  out.text = std::string(four     ? "nibbles<"
+                         : floats ? "short_floats<"
+                                  : "byte_numbers<") +
              std::string(stored_name(scales.type)) + ", " + std::to_string(w.op.block);
   if (floats)
     out.text += data.type == dtype::f8e5m2 ? ", true" : ", false";
