@@ -124,6 +124,16 @@ TEST(tile_kernels, batches_are_visited_once) {
   check({3, 60}, 3);
   check({2, 3, 251}, 18);
 }
+// Conversions around a rotation of 16-bit floats that is computed in f32 are in its kernel.
+TEST(tile_kernels, rotations_are_one_kernel) {
+  if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
+  builder b;
+  const auto x = b.input("x", dtype::f16, {1, 8, 3, 128}).convert(dtype::f32);
+  const auto by = b.input("cos", dtype::f32, {1, 8, 3, 64});
+  const auto low = x.slice({{3}, {0}, {64}, {}}), high = x.slice({{3}, {64}, {128}, {}});
+  b.output((low * by - high).concat(high * by + low, 3).convert(dtype::f16));
+  EXPECT_EQ(compile(b.finish(), target_for("sm_90")).report().steps.size(), 1u);
+}
 // Attention over blocks of caches, on matrix units where heads fit a tile.
 void blocks_compile_for(const std::string& architecture) {
   if (const std::string why = why_skipped(architecture); !why.empty()) GTEST_SKIP() << why;
