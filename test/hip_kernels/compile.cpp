@@ -9,6 +9,7 @@
 #include "kiln/backend/hip/impl/gemm/turn_weights.hpp"
 #include "kiln/graph/builder.hpp"
 #include "kiln/op/more.hpp"
+#include "kiln/op/nn/block_attention.hpp"
 #include "kiln/pass/fuse_contraction.hpp"
 #include "kiln/runtime/executable.hpp"
 #include "pass/evaluate.hpp"
@@ -123,6 +124,41 @@ TEST(tile_kernels, batches_are_visited_once) {
   check({3, 60}, 3);
   check({2, 3, 251}, 18);
 }
+// Conversions around a rotation of 16-bit floats that is computed in f32 are in its kernel.
+TEST(tile_kernels, rotations_are_one_kernel) {
+  if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
+  builder b;
+  const auto x = b.input("x", dtype::f16, {1, 8, 3, 128}).convert(dtype::f32);
+  const auto by = b.input("cos", dtype::f32, {1, 8, 3, 64});
+  const auto low = x.slice({{3}, {0}, {64}, {}}), high = x.slice({{3}, {64}, {128}, {}});
+  b.output((low * by - high).concat(high * by + low, 3).convert(dtype::f16));
+  EXPECT_EQ(compile(b.finish(), target_for("sm_90")).report().steps.size(), 1u);
+}
+// Attention over blocks of caches, on matrix units where heads fit a tile.
+void blocks_compile_for(const std::string& architecture) {
+  if (const std::string why = why_skipped(architecture); !why.empty()) GTEST_SKIP() << why;
+  program p;
+  module_graph& m = p.main();
+  const value_id table = m.add_parameter("table", shape(dtype::i64, {2, 24}));
+  const value_id sinks = m.add_parameter("sinks", shape(dtype::f32, {8}));
+  for (const dtype t : {dtype::f16, dtype::bf16, dtype::f32}) {
+    const bool bounded = t == dtype::f32;
+    const std::string name(to_string(t));
+    const auto operand = [&](const std::string& of, std::int64_t heads, std::int64_t depth) {
+      return m.add_parameter(of + name, shape(t, {1, heads, 3, depth}));
+    };
+    small_vector<value_id> in{operand("q", 8, 128), operand("k", 4, 128), operand("v", 4, 96), table};
+    if (bounded) in.push_back(sinks);
+    m.outputs.push_back(m.add(op::block_attention{.head = 8, .most = 32, .softcap = bounded ? 30.0f : 0}, in));
+    m.output_names.push_back(text("y" + name));
+  }
+  const executable made = compile(std::move(p), target_for(architecture));
+  ASSERT_EQ(made.report().steps.size(), 3u);
+  for (const step_info& step : made.report().steps) EXPECT_EQ(step.kernel, "attention over blocks");
+}
+TEST(tile_kernels, attention_over_blocks_compiles_for_sm_90) { blocks_compile_for("sm_90"); }
+TEST(tile_kernels, attention_over_blocks_compiles_for_gfx90a) { blocks_compile_for("gfx90a"); }
+TEST(tile_kernels, attention_over_blocks_compiles_for_gfx1030) { blocks_compile_for("gfx1030"); }
 // Attention on wgmma, and blocks of one product in a cluster.
 TEST(tile_kernels, what_only_sm_90_has_compiles) {
   if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "emulated_device.hpp"
+#include "kiln/core/dtype.hpp"
 
 using namespace kiln::gpu;
 
@@ -136,6 +137,43 @@ template <class T, class Weights> void check_stored(int block, int zero, bool ze
     for (int k = 0; k < depth; ++k)
       ASSERT_EQ(static_cast<double>(widen(wide[static_cast<std::size_t>(j * depth + k)])), value(j, k))
           << j << " " << k;
+}
+
+// Every finite float of eight bits, by the conversions that the rest of kiln has.
+template <class T, class Code, class Weights> void check_short_floats(int block) {
+  constexpr int cols = 24, depth = 256;
+  std::vector<unsigned char> data(cols * depth);
+  const auto number = [](unsigned char code) {
+    Code c;
+    c.bits = code;
+    return static_cast<double>(static_cast<float>(c));
+  };
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    data[i] = static_cast<unsigned char>(i * 37 + i / 256);
+    if (const double x = number(data[i]); !(x - x == 0)) data[i] = 1;  // the least denormal
+  }
+  std::vector<T> scales = random_values<T>(static_cast<std::size_t>(cols * depth / block), 6);
+  for (T& x : scales) x = narrow<T>(widen(x) / 256 + 1.0f / 1024);
+  Weights w;
+  static_cast<stored_argument&>(w) = {data.data(), depth, scales.data(), nullptr, depth / block, 0, 0};
+  const auto value = [&](int j, int k) {
+    const auto at = static_cast<std::size_t>(j * depth + k);
+    const double exact = number(data[at]) * static_cast<double>(widen(scales[at / static_cast<std::size_t>(block)]));
+    return static_cast<double>(widen(narrow<T>(static_cast<float>(exact))));
+  };
+  std::vector<T> wide(cols * depth);
+  run_grid(cols * depth / Weights::run / 256 + 1, 1, 256, 0,
+           [&](char*) { widen_numbers<T>(w, wide.data(), cols, depth); });
+  for (int j = 0; j < cols; ++j)
+    for (int k = 0; k < depth; ++k)
+      ASSERT_EQ(static_cast<double>(widen(wide[static_cast<std::size_t>(j * depth + k)])), value(j, k))
+          << j << " " << k;
+}
+TEST(device_few_rows, floats_of_eight_bits) {
+  check_short_floats<f16, kiln::float8_e4m3fn, short_floats<f16, 256, false>>(256);
+  check_short_floats<f16, kiln::float8_e5m2, short_floats<f16, 32, true>>(32);
+  check_short_floats<bf16, kiln::float8_e4m3fn, short_floats<bf16, 64, false>>(64);
+  check_short_floats<bf16, kiln::float8_e5m2, short_floats<bf16, 16, true>>(16);
 }
 
 TEST(device_few_rows, numbers_of_four_bits) {

@@ -78,5 +78,7 @@ std::unique_ptr<kernel> lower_depthwise(const kernel_request& r, const context_p
 std::unique_ptr<kernel> lower_convolution(const kernel_request& r, const context_pointer& where);
 /// Attention.
 std::unique_ptr<kernel> lower_attention(const kernel_request& r, const context_pointer& where);
+/// Attention over blocks of caches.
+std::unique_ptr<kernel> lower_block_attention(const kernel_request& r, const context_pointer& where);
 
 }  // namespace kiln::hip

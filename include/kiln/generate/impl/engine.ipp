@@ -65,7 +65,8 @@ struct engine::parts {
         limit(std::numeric_limits<std::size_t>::max() / 2) {
     options.share_prefixes = joined && o.share_prefixes && model->settings().share_prefixes;
     if (joined && is_bounded())  // counts what it has
-      known = std::make_shared<detail::prefix_cache>(detail::page_pool(model->block_bytes()), model->block_tokens());
+      known = std::make_shared<detail::prefix_cache>(detail::state_access::cache_of(*model)->pool().another(),
+                                                     model->block_tokens());
     else if (joined)
       known = detail::state_access::cache_of(*model);
     if (joined && o.cache_bytes != 0) limit = std::max<std::size_t>(1, o.cache_bytes / model->block_bytes());

@@ -1,6 +1,7 @@
 #include "kiln/generate/language_model.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "kiln/core/error.hpp"
 #include "kiln/core/page_memory.hpp"
@@ -50,6 +51,31 @@ template <class Value> void fill_input(argument& to, const shape& port, std::int
 const argument& parameter_of(const detail::model_plan& plan, const detail::input_slot& slot,
                              std::span<const argument> given) {
   return !given.empty() && given[slot.index] ? given[slot.index] : plan.defaults[slot.index];
+}
+
+// The table of the sequences of a run (`op::block_attention`). Its width is a power of two over its head, so that it
+// stays for many tokens.
+void fill_table(argument& to, const detail::page_plan& pages, std::span<const op::paged_sequence> sequences) {
+  std::int64_t rows = 0, blocks = 16;
+  for (const op::paged_sequence& s : sequences) {
+    rows += (s.tokens + pages.row_tokens - 1) / pages.row_tokens;
+    while (blocks * pages.block < s.past + s.tokens) blocks *= 2;
+  }
+  const std::int64_t width = pages.table_head + blocks;
+  const dims lens{rows, width};
+  if (!to || !(to.get_shape().lens == lens)) to = argument(shape(dtype::i64, lens));
+  auto* row = reinterpret_cast<std::int64_t*>(to.data());
+  std::int64_t first = 0;
+  for (const op::paged_sequence& s : sequences) {
+    for (std::int64_t i = 0; i < s.tokens; i += pages.row_tokens, row += width) {
+      const std::int64_t n = std::min(pages.row_tokens, s.tokens - i), end = s.past + i + n;
+      std::fill(row, row + width, 0);
+      row[0] = first + i, row[1] = n, row[2] = s.past + i, row[3] = s.past;
+      for (std::int64_t b = 0; b * pages.block < end; ++b)
+        row[pages.table_head + b] = std::bit_cast<std::int64_t>(s.blocks[b]);
+    }
+    first += s.tokens;
+  }
 }
 
 // The logits' memory as the program's output: [.., rows, vocabulary].
@@ -218,7 +244,8 @@ void language_model::run_alone(const row_run& r, workspace& w, std::span<float> 
                              : m.caches[slot.index];
         break;
       }
-      case detail::input_role::batch: break;
+      case detail::input_role::batch:
+      case detail::input_role::table: break;
     }
   }
   m.out.assign(plan.exe.outputs().size(), argument());
@@ -281,6 +308,7 @@ void language_model::run_joined(workspace& w, std::span<const row_run> rows, std
         filled(1,
                [&](std::int64_t) { return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(&lead.batch)); });
         break;
+      case detail::input_role::table: fill_table(lead.in[k], *plan.pages, lead.sequences); break;
       case detail::input_role::rows: {
         std::size_t row = 0, of_row = 0;
         std::int64_t end = lead.sequences[0].tokens;  // of the row's tokens

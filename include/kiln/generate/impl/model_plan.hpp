@@ -25,6 +25,7 @@ enum class input_role : std::uint8_t {
   rows,            ///< [r], the tokens whose logits are made
   parameter,       ///< a value of the model's file, or of an adapter
   batch,           ///< the address of an `op::paged_batch`
+  table,           ///< of an `op::block_attention`
 };
 struct input_slot {
   input_role role = input_role::tokens;
@@ -44,10 +45,12 @@ struct page_plan {
   std::vector<op::paged_layer> layers;
   std::int64_t block = 32;
   dtype stored = dtype::f32;
-  std::shared_ptr<prefix_cache> memory;  ///< of sequences whose owners set no limit
+  std::int64_t row_tokens = 1, table_head = 5;  ///< of a device's tables: `use_block_tables`
+  std::shared_ptr<prefix_cache> memory;         ///< of sequences whose owners set no limit
 };
-/// `stored`: unset, as the model has them.
-page_plan plan_pages(const std::vector<joined_layer>& layers, std::optional<dtype> stored);
+/// `stored`: unset, as the model has them; `where`: whose memory has them, null for the host's.
+page_plan plan_pages(const std::vector<joined_layer>& layers, std::optional<dtype> stored,
+                     std::shared_ptr<const device> where = nullptr);
 
 /// A compiled decoder and what its inputs and outputs are.
 struct model_plan {
@@ -59,7 +62,7 @@ struct model_plan {
   std::vector<port> parameters;
   std::vector<argument> defaults;       ///< of the parameters
   std::optional<page_plan> pages;       ///< sequences share runs
-  std::shared_ptr<const device> where;  ///< holds the caches that grow in place; null: the host does
+  std::shared_ptr<const device> where;  ///< holds the caches; null: the host does
   std::string unsure;                   ///< then, why only a run shows that their results are as alone
   std::size_t logits = 0;
   bool asks_rows = false;  ///< the program has the input `rows_input`

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "kiln/generate/impl/block_tables.hpp"
 #include "kiln/generate/impl/weights/open_weights.hpp"
 #include "kiln/onnx/import.hpp"
 #include "kiln/pass/fuse_attention.hpp"
@@ -306,8 +307,11 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
   std::vector<joined_layer> layers;
   std::string why = std::move(refused), unsure;
   std::optional<program> joined;
-  if (why.empty() && t.has_device()) why = "the target has no kernel for attention over blocks";
+  std::optional<page_plan> pages;
   if (why.empty()) joined = joined_program(model.graph, ports_of(context, known), t, layers, why, unsure);
+  if (joined) pages = plan_pages(layers, c.kv_cache_type, t.get_device());
+  if (joined && t.has_device()) why = use_block_tables(*joined, layers, *pages);
+  if (!why.empty()) joined.reset(), unsure.clear();
   if (!unsure.empty())
     options.remarks.push_back("sequences share runs: " + unsure +
                               ", but some that ran together had the results that each has alone");
@@ -317,7 +321,7 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
     keep_asked_rows(joined->main(), c.decoder.outputs.logits);
     model.graph = program();  // its weights are packed once
     plan = std::make_unique<model_plan>(compile(std::move(*joined), t, options));
-    plan->pages = plan_pages(layers, c.kv_cache_type);
+    plan->pages = std::move(pages);
     plan->unsure = std::move(unsure);
   } else {
     keep_asked_rows(model.graph.main(), c.decoder.outputs.logits);
@@ -341,6 +345,7 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
   for (std::size_t k = 0; k < ins.size(); ++k) {
     if (ins[k].name == rows_input) plan->inputs[k].role = input_role::rows, plan->asks_rows = true;
     if (ins[k].name == batch_input) plan->inputs[k].role = input_role::batch;
+    if (ins[k].name == table_input) plan->inputs[k].role = input_role::table;
     if (ins[k].name == positions_input) plan->inputs[k].role = input_role::positions;
   }
   for (const auto& r : known.roles)

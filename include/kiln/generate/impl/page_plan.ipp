@@ -4,7 +4,8 @@
 
 namespace kiln::language::detail {
 
-page_plan plan_pages(const std::vector<joined_layer>& layers, std::optional<dtype> stored) {
+page_plan plan_pages(const std::vector<joined_layer>& layers, std::optional<dtype> stored,
+                     std::shared_ptr<const device> where) {
   page_plan plan;
   const auto holds = [](dtype t) { return t == dtype::f16 || t == dtype::bf16; };
   const bool alike = std::all_of(layers.begin(), layers.end(), [&](const auto& l) { return l.type == layers[0].type; });
@@ -31,7 +32,8 @@ page_plan plan_pages(const std::vector<joined_layer>& layers, std::optional<dtyp
     }
     plan.layers.push_back(at);
   }
-  plan.memory = std::make_shared<prefix_cache>(page_pool(static_cast<std::size_t>(bytes)), plan.block);
+  plan.memory =
+      std::make_shared<prefix_cache>(page_pool(static_cast<std::size_t>(bytes), std::move(where)), plan.block);
   return plan;
 }
 

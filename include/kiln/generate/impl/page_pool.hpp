@@ -2,6 +2,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "kiln/runtime/device.hpp"
+
 namespace kiln::language::detail {
 
 /// Memory for some positions of a sequence, in all layers; the last owner gives it back. Sequences that begin alike
@@ -12,9 +14,14 @@ using page = std::shared_ptr<std::byte>;
 /// number of threads.
 class page_pool {
  public:
-  explicit page_pool(std::size_t page_bytes);
+  /// Of the host's memory, or of a device's.
+  explicit page_pool(std::size_t page_bytes, std::shared_ptr<const device> where = nullptr);
+  /// Another pool of the same kind.
+  page_pool another() const;
   /// Memory of `page_bytes`, whose content is undefined.
   page take() const;
+  /// A page with the content of another.
+  page copy(const page& of) const;
   std::size_t page_bytes() const;
   /// Pages that have owners.
   std::size_t used() const;

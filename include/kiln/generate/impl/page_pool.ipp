@@ -1,5 +1,6 @@
 #include "kiln/generate/impl/page_pool.hpp"
 
+#include <cstring>
 #include <mutex>
 #include <vector>
 
@@ -9,11 +10,16 @@ namespace kiln::language::detail {
 
 struct page_pool::state {
   std::size_t bytes = 0, used = 0;
+  std::shared_ptr<const device> where;
   std::mutex guard;
   std::vector<buffer> free;
 };
 
-page_pool::page_pool(std::size_t page_bytes) : state_(std::make_shared<state>()) { state_->bytes = page_bytes; }
+page_pool::page_pool(std::size_t page_bytes, std::shared_ptr<const device> where) : state_(std::make_shared<state>()) {
+  state_->bytes = page_bytes;
+  state_->where = std::move(where);
+}
+page_pool page_pool::another() const { return page_pool(state_->bytes, state_->where); }
 std::size_t page_pool::page_bytes() const { return state_->bytes; }
 
 std::size_t page_pool::used() const {
@@ -31,7 +37,13 @@ page page_pool::take() const {
       state_->free.pop_back();
     }
   }
-  if (!memory.data()) memory = buffer::allocate(state_->bytes);
+  if (!memory.data()) try {
+      memory = state_->where ? state_->where->allocate(state_->bytes) : buffer::allocate(state_->bytes);
+    } catch (...) {
+      const std::lock_guard lock(state_->guard);
+      --state_->used;
+      throw;
+    }
   std::byte* const at = memory.data();
   const auto give_back = [from = state_, memory = std::move(memory)](std::byte*) mutable {
     buffer freed;  // outside the lock
@@ -44,6 +56,18 @@ page page_pool::take() const {
       freed = std::move(memory);
   };
   return page(at, give_back);
+}
+
+page page_pool::copy(const page& of) const {
+  page to = take();
+  if (!state_->where) {
+    std::memcpy(to.get(), of.get(), state_->bytes);
+    return to;
+  }
+  const std::unique_ptr<device_queue> queue = state_->where->make_queue();
+  queue->copy(to.get(), of.get(), state_->bytes);
+  queue->wait();
+  return to;
 }
 
 }  // namespace kiln::language::detail

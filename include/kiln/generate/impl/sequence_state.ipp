@@ -58,9 +58,7 @@ void sequence_state::memory::grow_pages(std::int64_t wanted) {
   if (length % block != 0) {
     const auto at = static_cast<std::size_t>(length / block);
     if (copies_page()) {
-      detail::page own = from->pool().take();
-      std::memcpy(own.get(), pages[at].get(), from->pool().page_bytes());
-      pages[at] = std::move(own);
+      pages[at] = from->pool().copy(pages[at]);
       blocks[at] = pages[at].get();
     }
     shared = std::min(shared, at);

@@ -12,6 +12,7 @@
 #include "kiln/backend/reference/reference_target.hpp"
 #include "kiln/core/error.hpp"
 #include "kiln/interface/gpus.hpp"
+#include "kiln/op/nn/block_attention.hpp"
 #include "kiln/runtime/device.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
 
@@ -152,6 +153,30 @@ class gpu final : public device {
   std::unique_ptr<device_queue> make_queue(void* of) const override { return std::make_unique<queue>(of); }
 };
 
+/// Attention over blocks on the host, of blocks in the fake GPU's memory.
+class block_attention final : public kernel {
+ public:
+  block_attention(const op::block_attention& op, std::unique_ptr<kernel> reference)
+      : op_(op), reference_(std::move(reference)) {}
+  std::string name() const override { return reference_->name(); }
+  stride_support input_strides(std::size_t) const override { return stride_support::dense; }
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
+    return reference_->scratch_bytes(in, out, threads);
+  }
+  void run(const launch& l) const override {
+    const tensor& table = l.in[3];  // a copy
+    auto* const words = reinterpret_cast<std::int64_t*>(table.data);
+    for (std::int64_t i = 0; i < table.elements(); ++i)
+      if (i % table.lens[1] >= op_.head)
+        words[i] = reinterpret_cast<std::intptr_t>(memory::all().open(reinterpret_cast<void*>(words[i])));
+    reference_->run(l);
+  }
+
+ private:
+  op::block_attention op_;
+  std::unique_ptr<kernel> reference_;
+};
+
 /// The reference computations, between copies from and to the fake GPU.
 class gpu_target final : public target {
  public:
@@ -159,6 +184,8 @@ class gpu_target final : public target {
   bool fuses() const override { return reference_.fuses(); }
   std::string binary_format() const override { return "fake"; }
   std::unique_ptr<kernel> make_kernel(const kernel_request& request) const override {
+    if (const auto* blocks = request.instruction.op.get_if<op::block_attention>())
+      return std::make_unique<block_attention>(*blocks, make_fallback_kernel(request.instruction.op));
     return reference_.make_kernel(request);
   }
   std::unique_ptr<kernel> make_copy(const derived_data* derived) const override {

@@ -2,6 +2,7 @@
 
 #include "kiln/backend/hip/impl/gemm/stored_form.hpp"
 #include "kiln/backend/hip/impl/gemm/turn_weights.hpp"
+#include "kiln/backend/hip/impl/rows/convert_parts.hpp"
 #include "kiln/backend/hip/lower.hpp"
 #include "kiln/lower/contraction.hpp"
 #include "kiln/pass/expand_block_dequantize.hpp"
@@ -35,12 +36,14 @@ target_passes hip_target::passes() const {
   static constexpr named_pass<program> forms[] = {
       {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p); }},
       {"expand_sampling", [](program& p) { return expand_sampling(p); }},
+      {"convert_parts", hip::convert_parts},
   };
   if (hip::atom_for(dtype::f16, context_->arch()) != "atom_mma") return {forms, {}};
   // constant weights stay in blocks where kernels unpack them, and lie as kernels of few rows read them
   static constexpr named_pass<program> keeping[] = {
       {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p, false); }},
       {"expand_sampling", [](program& p) { return expand_sampling(p); }},
+      {"convert_parts", hip::convert_parts},
   };
   static constexpr dtype types[] = {dtype::f16, dtype::bf16};
   static constexpr named_pass<program> fuse[] = {
@@ -78,8 +81,9 @@ std::shared_ptr<const hip::context> hip_target::context_of(const kernel_request&
 
 std::unique_ptr<kernel> hip_target::make_kernel(const kernel_request& request) const {
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&, const hip::context_pointer&);
-  constexpr lower families[] = {hip::lower_rows,      hip::lower_dot,    hip::lower_depthwise, hip::lower_convolution,
-                                hip::lower_attention, hip::lower_window, hip::lower_index,     hip::lower_sequence};
+  constexpr lower families[] = {hip::lower_rows,        hip::lower_dot,       hip::lower_depthwise,
+                                hip::lower_convolution, hip::lower_attention, hip::lower_block_attention,
+                                hip::lower_window,      hip::lower_index,     hip::lower_sequence};
   const hip::context_pointer where = context_of(request);
   for (lower family : families)
     if (auto made = family(request, where)) return made;

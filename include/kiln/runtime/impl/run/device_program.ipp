@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 #include "kiln/core/mapped_file.hpp"
@@ -37,19 +38,27 @@ class device_program final : public planned_program {
     if (options.stream) users = where_->make_queue(options.stream);
     device_queue& queue = users ? *users : *w.on_device.queue;
     queue.enter();
-    place_edges(w, inputs, outputs);
+    const edge_layout edges = place_edges(w, inputs, outputs, options.stream == nullptr);
     for (std::size_t k = 0; k < w.tensors.size(); ++k) {
       const operand& o = plan_.operands[k];
       w.tensors[k].data = w.bases[o.buffer] + w.sizes[o.offset] * static_cast<std::int64_t>(size_of(o.type));
     }
-    upload_inputs(w, queue, inputs, outputs);
-    if (reports_faults_) queue.fill(w.on_device.faults.data(), 0, sizeof(std::int32_t));
-    replay_or_run_steps(w, queue, options);
-    download_outputs(w, queue, outputs);
+    if (edges.staged) {
+      stage_inputs(w, edges, inputs);
+    } else {
+      upload_inputs(w, queue, inputs, outputs);
+      if (reports_faults_) queue.fill(w.on_device.faults, 0, sizeof(std::int32_t));
+    }
+    replay_or_run_steps(w, queue, edges, options);
+    if (!edges.staged) download_outputs(w, queue, outputs);
     if (options.stream) return;
     std::int32_t found = 0;
-    if (reports_faults_) queue.copy(&found, w.on_device.faults.data(), sizeof found);
+    if (reports_faults_ && !edges.staged) queue.copy(&found, w.on_device.faults, sizeof found);
     queue.wait();
+    if (edges.staged) {
+      if (reports_faults_) std::memcpy(&found, w.on_device.staged.data() + edges.inputs, sizeof found);
+      unstage_outputs(w, outputs);
+    }
     if (options.profile) {
       const std::vector<double> seconds = queue.seconds_between_marks();
       for (std::size_t i = 0; i < seconds.size(); ++i) options.profile(i, seconds[i]);
@@ -117,7 +126,6 @@ class device_program final : public planned_program {
         encode(b.type, &w.sizes[b.values[n]], bytes.data() + n * size_of(b.type), 1);
       queue.copy(w.bases[s], bytes.data(), bytes.size());
     }
-    if (reports_faults_ && !w.on_device.faults) w.on_device.faults = where_->allocate(sizeof(std::int32_t));
     queue.wait();
   }
 
@@ -145,20 +153,71 @@ class device_program final : public planned_program {
     return aligned(n);
   }
 
-  void place_edges(run_memory& w, std::span<const argument> inputs, std::span<argument> outputs) const {
-    std::size_t bytes = 0;
+  // What the caller has in the host's memory, on the device: inputs, the number of `launch::faults`, outputs.
+  struct edge_layout {
+    std::size_t inputs = 0, all = 0;  // bytes
+    bool staged = false;              // passes through page-locked memory, in one copy each way
+  };
+  edge_layout place_edges(run_memory& w, std::span<const argument> inputs, std::span<argument> outputs,
+                          bool waits) const {
+    constexpr std::size_t most_staged = std::size_t{16} << 20;
+    edge_layout out;
+    bool plain = waits && !w.on_device.last.empty();  // page-locked memory is dear, and single runs gain little
     std::vector<std::size_t> room(plan_.buffers.size());
-    for (std::size_t s = 0; s < plan_.buffers.size(); ++s) bytes += room[s] = edge_bytes(s, inputs, outputs);
-    w.grow(w.on_device.edges, bytes);
-    std::byte* at = w.on_device.edges.data();
     for (std::size_t s = 0; s < plan_.buffers.size(); ++s) {
       const planned_buffer& b = plan_.buffers[s];
-      if (b.kind == lower::memory::input)
-        w.bases[s] = room[s] ? at : const_cast<std::byte*>(inputs[b.index].data());  // kernels only read it
-      else if (b.kind == lower::memory::output)
-        w.bases[s] = room[s] ? at : outputs[b.index].data();
-      at += room[s];
+      out.all += room[s] = edge_bytes(s, inputs, outputs);
+      if (b.kind == lower::memory::input) {
+        out.inputs += room[s];
+        plain =
+            plain && copied_bytes(b.index, inputs[b.index]) == 0 && !(room[s] && where_->owns(inputs[b.index].data()));
+      } else if (b.kind == lower::memory::output) {
+        plain = plain && !grows(b.index) && !(room[s] && where_->owns(outputs[b.index].data()));
+      }
     }
+    const std::size_t fault = reports_faults_ ? aligned(sizeof(std::int32_t)) : 0;
+    out.all += fault;
+    out.staged = plain && out.all != 0 && out.all <= most_staged;
+    w.grow(w.on_device.edges, out.all);
+    if (out.staged && w.on_device.staged.size() < out.all) {
+      w.on_device.forget_runs();
+      w.on_device.staged = buffer();
+      w.on_device.staged = where_->allocate_on_host(out.all);
+    }
+    std::byte *at = w.on_device.edges.data(), *output_at = at + out.inputs + fault;
+    w.on_device.faults = at + out.inputs;
+    for (std::size_t s = 0; s < plan_.buffers.size(); ++s) {
+      const planned_buffer& b = plan_.buffers[s];
+      if (b.kind == lower::memory::input) {
+        w.bases[s] = room[s] ? at : const_cast<std::byte*>(inputs[b.index].data());  // kernels only read it
+        at += room[s];
+      } else if (b.kind == lower::memory::output) {
+        w.bases[s] = room[s] ? output_at : outputs[b.index].data();
+        output_at += room[s];
+      }
+    }
+    return out;
+  }
+
+  // Visits buffers of the caller's in the host's memory: visit(number of the argument, its place in `staged`).
+  template <class Visit> void each_staged(run_memory& w, lower::memory kind, Visit visit) const {
+    device_memory& d = w.on_device;
+    for (std::size_t s = 0; s < plan_.buffers.size(); ++s) {
+      const auto offset = static_cast<std::size_t>(w.bases[s] - d.edges.data());
+      if (plan_.buffers[s].kind == kind && w.bases[s] >= d.edges.data() && offset < d.edges.size())
+        visit(plan_.buffers[s].index, d.staged.data() + offset);
+    }
+  }
+  void stage_inputs(run_memory& w, const edge_layout& edges, std::span<const argument> inputs) const {
+    each_staged(w, lower::memory::input, [&](std::size_t k, std::byte* to) {
+      if (const std::size_t n = bytes_of(inputs[k])) std::memcpy(to, inputs[k].data(), n);
+    });
+    if (reports_faults_) std::memset(w.on_device.staged.data() + edges.inputs, 0, sizeof(std::int32_t));
+  }
+  void unstage_outputs(run_memory& w, std::span<argument> outputs) const {
+    each_staged(w, lower::memory::output, [&](std::size_t k, const std::byte* from) {
+      if (const std::size_t n = bytes_of(outputs[k])) std::memcpy(outputs[k].data(), from, n);
+    });
   }
 
   void upload_inputs(run_memory& w, device_queue& queue, std::span<const argument> inputs,
@@ -208,16 +267,24 @@ class device_program final : public planned_program {
   }
 
   // The second run in a row with the same memory is recorded, those after it replay the recording.
-  void replay_or_run_steps(run_memory& w, device_queue& queue, const run_options& options) const {
+  void replay_or_run_steps(run_memory& w, device_queue& queue, const edge_layout& edges,
+                           const run_options& options) const {
     device_memory& d = w.on_device;
     const bool plain = recordable_ && !options.profile && !options.observe && !options.cancel;
     d.current.clear();
     for (std::size_t s = 0; s < plan_.buffers.size(); ++s)
       if (plan_.buffers[s].kind == lower::memory::input || plan_.buffers[s].kind == lower::memory::output)
         d.current.push_back(w.bases[s]);
+    d.current.push_back(edges.staged ? d.staged.data() : nullptr);
+    const auto run_between_copies = [&](device_queue& on) {
+      const std::size_t fault = reports_faults_ ? aligned(sizeof(std::int32_t)) : 0, back = edges.inputs;
+      if (edges.staged && edges.inputs + fault != 0) on.copy(d.edges.data(), d.staged.data(), edges.inputs + fault);
+      run_steps(w, on, options);
+      if (edges.staged && edges.all != back) on.copy(d.staged.data() + back, d.edges.data() + back, edges.all - back);
+    };
     if (plain && d.current == d.last && d.recorded != d.current && d.queue->begin_recording()) {
       try {
-        run_steps(w, *d.queue, options);
+        run_between_copies(*d.queue);
       } catch (...) {
         d.queue->end_recording();
         throw;
@@ -228,7 +295,7 @@ class device_program final : public planned_program {
     if (plain && d.recording && d.recorded == d.current)
       queue.replay(*d.recording);
     else
-      run_steps(w, queue, options);
+      run_between_copies(queue);
     d.last = d.current;
   }
 
@@ -245,7 +312,7 @@ class device_program final : public planned_program {
                      &w.values,
                      false,
                      &queue,
-                     reinterpret_cast<std::int32_t*>(w.on_device.faults.data())};
+                     reinterpret_cast<std::int32_t*>(w.on_device.faults)};
       try {
         st.run->run(l);
         if (options.observe) {

@@ -19,8 +19,9 @@ using symbol_values = std::vector<std::pair<dimension, std::int64_t>>;
 struct device_memory {
   std::shared_ptr<const device> where;  // null: runs on the host
   std::unique_ptr<device_queue> queue;
-  buffer edges;   // inputs and outputs that the caller has in the host's memory
-  buffer faults;  // the number of `launch::faults`
+  buffer edges;                 // inputs and outputs that the caller has in the host's memory
+  buffer staged;                // page-locked memory of the host that these pass through where they are small
+  std::byte* faults = nullptr;  // the number of `launch::faults`, among the edges
   // A recording and the bases of inputs and outputs that it works on; those of the last run, and of this one.
   std::unique_ptr<device_recording> recording;
   std::vector<std::byte*> recorded, last, current;

@@ -11,15 +11,16 @@ struct stored_form {
   gpu::stored_argument value{};  ///< without addresses
 };
 
-/// The form of weights that kernels read as they are: rows of whole pieces along the depth, numbers of four bits or
-/// bytes, scales of the product's 16-bit type, zero points of one number or packed as unsigned numbers are. Empty for
-/// others.
+/// The form of weights that kernels read as they are: rows of whole pieces along the depth, numbers of four bits,
+/// bytes or floats of eight bits, scales of the product's 16-bit type, zero points of one number or packed as unsigned
+/// numbers are. Empty for others.
 template <class Module> std::optional<stored_form> find_stored_form(const stored_weights& w, const Module& m) {
   const shape &data = m.shape_of(w.operands[0]), &scales = m.shape_of(w.operands[1]);
   const auto count = [](const shape& s) { return static_cast<int>(s.lens[1].value()); };
   const bool four = w.op.bits == 4, is_signed = data.type == dtype::i8;
+  const bool floats = data.type == dtype::f8e4m3fn || data.type == dtype::f8e5m2;
   if ((scales.type != dtype::f16 && scales.type != dtype::bf16) || w.op.floats || w.op.factor != 1 || !w.depth_last ||
-      !(four || (w.op.bits == 8 && (is_signed || data.type == dtype::u8))))
+      !(four || (w.op.bits == 8 && (is_signed || floats || data.type == dtype::u8))))
     return std::nullopt;
   stored_form out;
   out.run = four ? 32 : 16;
@@ -28,9 +29,15 @@ template <class Module> std::optional<stored_form> find_stored_form(const stored
   if (w.op.block % out.run != 0 || w.depth % out.run != 0 || count(data) % 16 != 0 || zero < 0 ||
       zero > (four ? 15 : 255) || (zeros && (is_signed || m.shape_of(w.operands[2]).type != dtype::u8)))
     return std::nullopt;
-  out.text = std::string(four ? "nibbles<" : "byte_numbers<") + std::string(stored_name(scales.type)) + ", " +
-             std::to_string(w.op.block) + (zeros ? ", true" : ", false");
-  if (!four) out.text += is_signed ? ", true" : ", false";
+  out.text = std::string(four     ? "nibbles<"
+                         : floats ? "short_floats<"
+                                  : "byte_numbers<") +
+             std::string(stored_name(scales.type)) + ", " + std::to_string(w.op.block);
+  if (floats)
+    out.text += data.type == dtype::f8e5m2 ? ", true" : ", false";
+  else
+    out.text += zeros ? ", true" : ", false";
+  if (!four && !floats) out.text += is_signed ? ", true" : ", false";
   out.text += ">";
   out.value.row_bytes = count(data);
   out.value.scale_row = count(scales);

@@ -24,7 +24,20 @@ template <class T> struct attention_operand {
   i64 batch, head, row;
 };
 
-static_assert(sizeof(attention_operand<void>) == 32 && sizeof(attention_sizes) == 56);
+/// The sequences of attention over blocks (op/nn/block_attention.hpp): rows of `width` words, a word each for where
+/// their tokens stand, how many these are, the first one's position and the positions before the run, then counters,
+/// zero before and after, and from word `head` on addresses. `keys` and `values` count bytes from a block's begin.
+struct block_table {
+  i64* rows;
+  i64 width, head, keys, values;
+  int window;
+  float softcap;       ///< 0: none
+  const float* sinks;  ///< null: none
+  int sink_step;
+  static constexpr int first = 0, tokens = 1, position = 2, past = 3, counters = 4;
+};
+
+static_assert(sizeof(block_table) == 64 && sizeof(attention_operand<void>) == 32 && sizeof(attention_sizes) == 56);
 
 /// What a split leaves of a row: its sums, their base and their total.
 constexpr int split_row(int value_depth) { return value_depth + 2; }

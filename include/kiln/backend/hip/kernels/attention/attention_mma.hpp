@@ -46,22 +46,20 @@ KILN_FN void multiply_values(typename atom_mma<T>::accumulator (&sums)[Tile::ato
   }
 }
 
-/// Attention of which a warp keeps scores and sums in registers: mma.sync sums in the lanes where it multiplies.
-/// block_x counts tiles times splits, block_y batch entries times key heads.
-template <class T, class Tile, mask_kind Mask, bool Causal>
-KILN_FN void attention_in_registers(const attention_operand<const T>& q, const attention_operand<const T>& k,
-                                    const attention_operand<const T>& v, const attention_operand<T>& out,
-                                    const epilogue_operand& mask, const attention_sizes& s, char* shared) {
+/// What a block does with its rows and keys: `block` copies them, this split works the keys of `range`, of which a row
+/// sees the last `window` where that is not 0. mma.sync sums in the lanes where it multiplies, so a warp keeps scores
+/// and sums in registers.
+template <class T, class Tile, mask_kind Mask, bool Causal, class Block>
+KILN_FN void attend_in_registers(const Block& block, const attention_operand<T>& out, const epilogue_operand& mask,
+                                 const attention_sizes& s, int tile, int split, key_range range, int window,
+                                 char* shared) {
   using atom = atom_mma<T>;
   constexpr int threads = Tile::warps * 32, atoms_m = Tile::atoms_m, rows = Tile::warps * atoms_m * 16;
   constexpr int depth_atoms = Tile::depth / 16, value_atoms = Tile::value_depth / 16;
   constexpr attention_memory memory{rows, Tile::keys, Tile::depth, Tile::value_depth, sizeof(T)};
   constexpr int step_k = memory.step_k(), step_v = memory.step_v(), staged_row = memory.staged_row();
   constexpr int stage = memory.stage();
-  const int split = block_x() % s.splits, tile = s.tiles - 1 - block_x() / s.splits;  // causal: the longest first
-  const attention_block<T, Tile, rows, threads> block(q, k, v, s, tile);
   const int warp_row = thread_index() / 32 * atoms_m * 16;
-  const key_range range = block.template seen_keys<Causal>(split);
   T* tile_q = reinterpret_cast<T*>(shared);
   const auto stage_k = [&](int i) { return tile_q + rows * staged_row + i % 2 * stage; };
   const auto stage_v = [&](int i) { return stage_k(i) + Tile::keys * step_k; };
@@ -88,10 +86,12 @@ KILN_FN void attention_in_registers(const attention_operand<const T>& q, const a
     }
     if (i + 1 < steps) copy_keys(i + 1);
     copy_commit();
+    if (block.row0 + warp_row >= block.all_rows) continue;  // this warp's rows do not exist
     typename atom::accumulator scores[atoms_m][Tile::keys / 16] = {};
     multiply_keys<T, Tile>(scores, fq, stage_k(i), step_k);
     float shrink[2 * atoms_m];
-    softmax.template weigh<Mask, Causal>(scores, shrink, s, mask, block.batch, range.begin + i * Tile::keys, range.end);
+    softmax.template weigh<Mask, Causal>(scores, shrink, s, mask, block.batch, range.begin + i * Tile::keys, range.end,
+                                         window);
     softmax.scale(sums, shrink);
     multiply_values<T, Tile>(sums, scores, stage_v(i), step_v);
   }
@@ -107,6 +107,19 @@ KILN_FN void attention_in_registers(const attention_operand<const T>& q, const a
   // a warp's own rows of the queries' tile stage its results
   softmax.template store<Tile::value_depth, Tile::vector, staged_row>(
       out, s, block.batch, block.kv_head, block.row0 + warp_row, block.all_rows, sums, tile_q + warp_row * staged_row);
+}
+
+/// Attention of keys and values that stand together. block_x counts tiles times splits, block_y batch entries times key
+/// heads.
+template <class T, class Tile, mask_kind Mask, bool Causal>
+KILN_FN void attention_in_registers(const attention_operand<const T>& q, const attention_operand<const T>& k,
+                                    const attention_operand<const T>& v, const attention_operand<T>& out,
+                                    const epilogue_operand& mask, const attention_sizes& s, char* shared) {
+  constexpr int threads = Tile::warps * 32, rows = Tile::warps * Tile::atoms_m * 16;
+  const int split = block_x() % s.splits, tile = s.tiles - 1 - block_x() / s.splits;  // causal: the longest first
+  const attention_block<T, Tile, rows, threads> block(q, k, v, s, tile);
+  attend_in_registers<T, Tile, Mask, Causal>(block, out, mask, s, tile, split, block.template seen_keys<Causal>(split),
+                                             0, shared);
 }
 
 }  // namespace kiln::gpu

@@ -24,14 +24,15 @@ template <class T, int AtomsM> struct softmax_rows {
   }
 
   /// Scores of the keys from `j0` on, of which those before `end` exist, become weights; what was summed with earlier
-  /// ones is to be multiplied by `shrink`.
+  /// ones is to be multiplied by `shrink`. Where `window` is not 0, a row sees that many keys at most.
   template <mask_kind Mask, bool Causal, int KeyAtoms>
   KILN_FN void weigh(scores_of_atom (&scores)[AtomsM][KeyAtoms], float (&shrink)[count], const attention_sizes& s,
-                     const epilogue_operand& mask, int batch, int j0, int end) {
+                     const epilogue_operand& mask, int batch, int j0, int end, int window = 0) {
     const int last = j0 + KeyAtoms * 16 - 1, ahead = s.keys - s.queries;
     bool whole = Mask == mask_kind::none && last < end && s.scale > 0;
     KILN_UNROLL
-    for (int r = 0; r < count; ++r) whole = whole && (!Causal || last <= query[r] + ahead);
+    for (int r = 0; r < count; ++r)
+      whole = whole && (!Causal || last <= query[r] + ahead) && (window == 0 || j0 > query[r] + ahead - window);
     float factor = 1;
     if (whole) {
       factor = s.scale * log2_e;
@@ -41,7 +42,8 @@ template <class T, int AtomsM> struct softmax_rows {
       for (int n = 0; n < KeyAtoms; ++n) KILN_UNROLL
       for (int e = 0; e < 8; ++e) {
         const int j = j0 + n * 16 + atom_mma<T>::c_at(lane_index(), e).depth, r = 2 * m + e / 2 % 2;
-        const bool seen = j < end && (!Causal || j <= query[r] + ahead);
+        const bool seen =
+            j < end && (!Causal || j <= query[r] + ahead) && (window == 0 || j > query[r] + ahead - window);
         scores[m][n].at[e] = seen ? masked_score<T, Mask>(scores[m][n].at[e], s, mask,
                                                           batch * mask.step[0] + head[r] * mask.step[1] +
                                                               query[r] * mask.step[2] + j * mask.step[3])

@@ -21,7 +21,9 @@ template <class T, class Tile, int Rows, int Threads> struct split_sums {
     const int lane = lane_index();
     KILN_UNROLL
     for (int r = 0; r < Softmax::count; ++r) {
-      float* to = own + (warp_row + r / 2 * 16 + r % 2 * 8 + lane / 4) * width;
+      const int row = warp_row + r / 2 * 16 + r % 2 * 8 + lane / 4;
+      if (row >= block.rows()) continue;
+      float* to = own + row * width;
       if (lane % 4 == 0) to[0] = softmax.top[r], to[1] = softmax.total[r];
       KILN_UNROLL
       for (int n = 0; n < Tile::value_depth / 16; ++n) KILN_UNROLL

@@ -89,6 +89,23 @@ template <class T, int Block, bool Zeros, bool Signed> struct byte_numbers : num
   }
 };
 
+/// Floats of eight bits without infinities and NaNs: f8e5m2, which is the upper half of f16, or f8e4m3fn.
+template <class T, int Block, bool E5m2> struct short_floats : numbers_in_blocks<T, 16, Block, false> {
+  using piece = typename numbers_in_blocks<T, 16, Block, false>::piece;
+  KILN_FN void take(u32 (&to)[2], const piece& from, int i) const {
+    KILN_UNROLL
+    for (int k = 0; k < 2; ++k) {
+      u32 halves = pick_bytes(from.at[i], 0, k == 0 ? 0x1404 : 0x3424);
+      // the exponent of f8e4m3fn is a bit shorter, and its bias 8 less
+      if constexpr (!E5m2)
+        halves = multiply_pairs<f16>((halves & 0x80008000u) | (halves & 0x7f007f00u) >> 1, 0x5c005c00u);
+      if constexpr (!elementary::same<T, f16>)
+        halves = two_narrow<T>(float_of_half(static_cast<u16>(halves)), float_of_half(static_cast<u16>(halves >> 16)));
+      to[k] = multiply_pairs<T>(halves, from.scale);
+    }
+  }
+};
+
 /// Writes rows of stored numbers out as what they mean, a row's depth contiguous; a thread writes a piece.
 template <class T, class Weights> KILN_FN void widen_numbers(const Weights& weights, T* to, int rows, int depth) {
   constexpr int threads = 256;
