@@ -221,6 +221,7 @@ TEST_P(hip_compiles, what_stands_alone) {
   compiled([&](builder& b) {
     const value image = b.input("image", t, {1, 16, 8, 8});
     b.output(b.add(op::deconvolution{.stride = {2, 2}}, image, b.input("back", t, {16, 8, 3, 3})));
+    b.output(b.add(op::deconvolution{.stride = {2, 2}}, image, b.input("even", t, {16, 8, 4, 4})));  // in phases
     b.output(b.input("volume", t, {1, 4, 5, 5, 5}).conv(b.input("cubes", t, {4, 4, 3, 3, 3}), {}));
     b.output(image.conv(b.input("planes", t, {16, 1, 3, 3}), {.group = 16}).relu());
     const value last = b.input("last", t, {1, 8, 8, 16}).transpose({0, 3, 1, 2});

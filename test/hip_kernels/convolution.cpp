@@ -1,10 +1,13 @@
 // Images as factors of products, forwards and backwards, and convolutions of a channel each, lane by lane.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "emulated_device.hpp"
 #include "kiln/backend/hip/kernels/atom/atom_fma.hpp"
 #include "kiln/backend/hip/kernels/conv/depthwise.hpp"
 #include "kiln/backend/hip/kernels/conv/image_operand.hpp"
+#include "kiln/backend/hip/kernels/conv/phases.hpp"
 #include "kiln/backend/hip/kernels/gemm/gemm.hpp"
 
 namespace kiln::testing {
@@ -104,6 +107,30 @@ TEST(device_convolution, volumes) {
 TEST(device_convolution, backwards) {
   check<true, 1, 1, 1>({2, 3, 5, {2, 3, 3}, {3, 5, 4}, {}, {1, 1, 1}, {0, 0, 0}});
   check<true, 2, 3, 2>({1, 3, 35, {2, 3, 2}, {3, 8, 4}, {}, {1, 1, 2}, {1, 0, 1}});
+}
+
+// A phase's places reach its own first tap, and no two phases have a place in common.
+template <int Rows, int Cols, int PadRows, int PadCols> void check_phases() {
+  constexpr int row_step = 1000, col_step = 10;
+  float results[Rows * row_step];
+  std::set<std::pair<i64, i64>> seen;
+  for (int number = 0; number < Rows * Cols; ++number) {
+    image_argument<float> image{};
+    image.pad_rows = PadRows / Rows, image.pad_cols = PadCols / Cols;
+    result_argument<float> place{results, {Rows * row_step, 0, Cols * col_step, 1}, 1};
+    shift_to_phase<Rows, Cols, PadRows % Rows, PadCols % Cols>(image, place, number);
+    const i64 row = (place.base - results) / row_step, col = (place.base - results) % row_step / col_step;
+    EXPECT_EQ((row + PadRows) % Rows, number / Cols);
+    EXPECT_EQ((col + PadCols) % Cols, number % Cols);
+    EXPECT_EQ(image.pad_rows, (row + PadRows) / Rows);
+    EXPECT_EQ(image.pad_cols, (col + PadCols) / Cols);
+    EXPECT_TRUE(row < Rows && col < Cols && seen.emplace(row, col).second) << number;
+  }
+}
+TEST(device_convolution, phases_part_the_result) {
+  check_phases<2, 2, 1, 1>();
+  check_phases<2, 3, 0, 5>();
+  check_phases<1, 4, 3, 2>();
 }
 
 template <int Channels, int Outputs, int Stride, int Dilation>

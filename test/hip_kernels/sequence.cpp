@@ -220,7 +220,7 @@ TEST(device_random, numbers_are_those_of_the_op) {
     };
     std::vector<float> out(static_cast<std::size_t>(count));
     const random_sizes n{count, 77, -2, 3};
-    each_row<256>(1, [&](i64, int lane) { random_uniform<256>(out.data(), n, lane); });
+    each_element((count + 1) / 2, [&](i64 pair) { random_uniform(out.data(), n, pair); });
     expect_values(out, reference_of(make).out[0], 0);
   }
 }

@@ -1,10 +1,11 @@
 #pragma once
+#include "kiln/core/math/philox.hpp"
 #include "kiln/op/index/common.hpp"
 
 namespace kiln::op {
 
-/// Numbers in [low, high) from a Mersenne twister (Matsumoto and Nishimura 1998) of 53 bits a number, row-major from
-/// the seed on: every run gives the same ones. Without operands.
+/// Numbers in [low, high) of 53 bits each, which their places and the seed alone determine (`philox`): every run gives
+/// the same ones, on every target. Without operands.
 struct random_uniform {
   dims lens{};
   double low = 0, high = 1;
@@ -21,54 +22,11 @@ struct random_uniform {
 
   template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto out = e.template out<T>();
-    twister source(seed);
-    for (std::int64_t k = 0, n = out.size(); k < n; ++k) {
-      const double high_bits = source.next() >> 5, low_bits = source.next() >> 6;
-      out[k] = static_cast<T>(low + (high - low) * ((high_bits * 67108864.0 + low_bits) * 0x1p-53));
+    for (std::int64_t k = 0, n = out.size(); k < n; k += 2) {
+      const philox drawn(static_cast<std::uint64_t>(k / 2), seed);
+      for (int j = 0; j < 2 && k + j < n; ++j) out[k + j] = static_cast<T>(low + (high - low) * drawn.number(j));
     }
   }
-
- private:
-  class twister {
-   public:
-    constexpr explicit twister(std::uint32_t seed) {
-      state_[0] = seed;
-      for (std::uint32_t i = 1; i < std::uint32_t{size}; ++i)
-        state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
-    }
-    constexpr std::uint32_t next() {
-      if (at_ == size) refill();
-      return made_[at_++];
-    }
-
-   private:
-    static constexpr int size = 624, reach = 397;
-    // Numbers [first, last), each of itself, the next one, and the one `By` places on: none that it reads is nearer
-    // than a vector is long.
-    template <int By> constexpr void renew(int first, int last) {
-      std::uint32_t* const at = state_;
-      for (int i = first; i < last; ++i) {
-        const std::uint32_t y = (at[i] & 0x80000000u) | (at[i + 1] & 0x7fffffffu);
-        at[i] = at[i + By] ^ y >> 1 ^ ((0u - (y & 1)) & 0x9908b0dfu);
-      }
-    }
-    constexpr void refill() {
-      renew<reach>(0, size - reach);
-      renew<reach - size>(size - reach, size - 1);
-      state_[size] = state_[0];
-      renew<reach - size>(size - 1, size);
-      for (int i = 0; i < size; ++i) {
-        std::uint32_t y = state_[i];
-        y ^= y >> 11;
-        y ^= y << 7 & 0x9d2c5680u;
-        y ^= y << 15 & 0xefc60000u;
-        made_[i] = y ^ y >> 18;
-      }
-      at_ = 0;
-    }
-    std::uint32_t state_[size + 1] = {}, made_[size] = {};
-    int at_ = size;
-  };
 };
 
 }  // namespace kiln::op

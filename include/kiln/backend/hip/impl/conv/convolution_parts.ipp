@@ -57,7 +57,7 @@ phases::phases(const convolution_attributes& a, const shape& weights, const shap
   if (!a.backwards || weights.rank() != rank || !weights.is_constant()) return;
   for (std::size_t d = 2; d < rank; ++d) {
     const std::int64_t stride = a.window.stride[d - 2];
-    if (a.window.dilation[d - 2] != 1 || weights.lens[d].value() % stride != 0) return;
+    if (a.window.dilation[d - 2] != 1 || a.window.begin[d - 2] < 0 || weights.lens[d].value() % stride != 0) return;
     if (!result.lens[d].is_constant() || result.lens[d].value() % stride != 0) return;
   }
   rows = a.window.stride[0], cols = a.window.stride[1];

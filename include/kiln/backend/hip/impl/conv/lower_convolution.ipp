@@ -79,8 +79,7 @@ class convolution_kernel final : public gpu_kernel {
     std::vector<const void*> extra;
     for (std::size_t i : body_.epilogue_inputs) extra.push_back(l.in[i].data);
     for (const part& one : made->products)
-      run_gemm(one.plan, *one.run, *l.queue, scratch, images + one.image,
-               static_cast<const std::byte*>(weights) + one.weights, l.out[0].data + one.result,
+      run_gemm(one.plan, *one.run, *l.queue, scratch, images + one.image, weights, l.out[0].data + one.result,
                made->epilogue ? std::span<const void* const>() : std::span<const void* const>(extra));
     if (made->epilogue) made->epilogue.run(*l.queue, l.out[0].data, extra);
   }
@@ -90,7 +89,7 @@ class convolution_kernel final : public gpu_kernel {
   struct part {
     gemm_plan plan;
     std::shared_ptr<const function> run;
-    std::int64_t image = 0, weights = 0, result = 0;
+    std::int64_t image = 0, result = 0;
   };
   struct built {
     std::vector<part> products;
@@ -118,16 +117,15 @@ class convolution_kernel final : public gpu_kernel {
     return padded_ ? padded_.bytes(in[body_.operands[0]]) : 0;
   }
 
-  part& add(built& to, const gemm_problem& p, const row_program* epilogue) const {
+  void add(built& to, const gemm_problem& p, const row_program* epilogue) const {
     part& one = to.products.emplace_back();
     one.plan = plan_gemm(p, epilogue, where());
     one.run = where().build(one.plan.what);
     one.plan.what.text.clear();
     to.scratch_bytes = std::max(to.scratch_bytes, one.plan.scratch_bytes);
-    return one;
   }
 
-  // Each phase is a GEMM over all images, or over one where the lines of several images are not evenly spaced.
+  // Phases are the batch of a GEMM over all images, or over one where the lines of several are not evenly spaced.
   void add_phases(built& to, std::span<const tensor> in, const tensor& out) const {
     const tensor& x = in[body_.operands[0]];
     const image_steps from(x), at(out);
@@ -135,27 +133,25 @@ class convolution_kernel final : public gpu_kernel {
     const std::int64_t bytes = static_cast<std::int64_t>(size_of(x.type));
     tensor some = out;
     if (!together) some.lens[0] = 1;
-    const gemm_problem whole = problem(in, some, false);
-    auto image = std::get<image_argument>(whole.a.value);
-    image.out_rows = static_cast<int>(at.rows / phases_.rows),
+    gemm_problem p = problem(in, some, false);
+    const auto& begin = attributes_.window.begin;
+    p.phases = gemm_phases{phases_.rows, phases_.cols, begin[0] % phases_.rows, begin[1] % phases_.cols};
+    p.batch0 = phases_.rows * phases_.cols;
+    auto& image = std::get<image_argument>(p.a.value);
+    image.out_rows = static_cast<int>(at.rows / phases_.rows);
     image.out_cols = static_cast<int>(at.cols / phases_.cols);
     image.out_pixels = image.out_rows * image.out_cols;
-    const auto& begin = attributes_.window.begin;
-    for (std::int64_t n = 0; n < (together ? 1 : out.lens[0]); ++n)
-      for (std::int64_t row = 0; row < phases_.rows; ++row)
-        for (std::int64_t col = 0; col < phases_.cols; ++col) {
-          const std::int64_t down = row + begin[0], across = col + begin[1];
-          image.pad_rows = static_cast<int>(down / phases_.rows),
-          image.pad_cols = static_cast<int>(across / phases_.cols);
-          gemm_problem p = whole;
-          p.a.value = image;
-          p.rows = some.lens[0] * image.out_pixels, p.pixels = image.out_cols;
-          p.steps[0][0] = phases_.rows * at.row, p.steps[0][2] = phases_.cols * at.col;
-          part& one = add(to, p, nullptr);
-          one.image = n * from.image * bytes;
-          one.weights = (down % phases_.rows * phases_.cols + across % phases_.cols) * p.depth * bytes;
-          one.result = (n * at.image + row * at.row + col * at.col) * bytes;
-        }
+    image.pad_rows = static_cast<int>(begin[0] / phases_.rows);
+    image.pad_cols = static_cast<int>(begin[1] / phases_.cols);
+    std::get<matrix_argument>(p.b.value).batch[0] = p.depth;
+    p.rows = some.lens[0] * image.out_pixels, p.pixels = image.out_cols;
+    p.steps[0][0] = phases_.rows * at.row, p.steps[0][2] = phases_.cols * at.col;
+    const std::size_t first = to.products.size();
+    add(to, p, nullptr);
+    for (std::int64_t n = 1; n < (together ? 1 : out.lens[0]); ++n) {
+      part& one = to.products.emplace_back(to.products[first]);
+      one.image = n * from.image * bytes, one.result = n * at.image * bytes;
+    }
   }
 
   gemm_problem problem(std::span<const tensor> in, const tensor& out, bool with_epilogue) const {

@@ -27,6 +27,12 @@ struct gemm_factor {
   std::string text(dtype type) const;
 };
 
+/// The phases of a transposed convolution (kernels/conv/phases.hpp): its strides, and the first tap at the result's
+/// first place.
+struct gemm_phases {
+  std::int64_t rows = 1, cols = 1, first_row = 0, first_col = 0;
+};
+
 /// A GEMM as blocks see it.
 struct gemm_problem {
   dtype type = dtype::f32;
@@ -37,6 +43,8 @@ struct gemm_problem {
   std::int64_t channels = 0;  ///< of a group of an image that is a factor
   std::int64_t pixels = 0;    ///< of an image, where rows count the pixels of all images; else 0
   std::int64_t images = 0;    ///< that are a factor
+  /// Where the first batch index counts phases.
+  std::optional<gemm_phases> phases;
   /// Steps along the batch indices, rows and columns: of the result, then of the epilogue's operands.
   std::vector<std::array<std::int64_t, 4>> steps;
   std::vector<dtype> types;          ///< the same: their dtypes

@@ -310,6 +310,7 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
                         : "gemm",
          ".hpp\"");
   t.line("#include \"kiln/backend/hip/kernels/atom/", tile.atom, ".hpp\"");
+  if (p.phases) t.line("#include \"kiln/backend/hip/kernels/conv/phases.hpp\"");
   write_epilogue(t, p, epilogue, along_rows, width);
   if (!wgmma) {
     const auto word = [](bool b) { return b ? "true" : "false"; };
@@ -327,6 +328,9 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   t.open_kernel({threads, wgmma ? gpu::wgmma_tile{tile.cols}.together() : 1, true}, cluster,
                 "gemm_kernel(factor_a a, factor_b b, epilogue result, gemm_sizes s)");
   t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
+  if (const auto& f = p.phases)
+    t.line("shift_to_phase<", f->rows, ", ", f->cols, ", ", f->first_row, ", ", f->first_col,
+           ">(a, result.place, block_y() / s.splits / s.inner_batch);");
   if (wgmma)
     t.line("gemm_on_wgmma<", stored_name(p.type), ", ", tile.cols, ">(a, b, result, s, shared);");
   else if (tile.cluster)

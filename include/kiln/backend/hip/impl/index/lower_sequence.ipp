@@ -89,10 +89,9 @@ std::vector<index_call> random_calls(const operation& op, std::span<const tensor
   return {{"random_uniform",
            "index/random.hpp",
            {name_of(out[0].type)},
-           "random_uniform<256>(p0, n, lane)",
+           "random_uniform(p0, n, at)",
            gpu::random_sizes{out[0].elements(), std::int64_t{r.seed}, r.low, r.high},
-           out[0].elements() == 0 ? 0 : 1,
-           256}};
+           (out[0].elements() + 1) / 2}};
 }
 
 std::vector<index_call> roi_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {

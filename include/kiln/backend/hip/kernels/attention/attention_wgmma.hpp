@@ -80,7 +80,11 @@ KILN_FN void attention_on_wgmma(const attention_operand<const T>& q, const atten
   typename atom::factor_a weights[4];
   u64* const full = reinterpret_cast<u64*>(shared + memory.wgmma_barriers_at());  // copied by all warps
   u64* const read = full + stages;                                                // multiplied by all warps
-  if (thread_index() < 2 * stages) start_barrier(full + thread_index(), Tile::warps);
+  if (thread_index() == 0) KILN_UNROLL
+  for (int i = 0; i < 2 * stages; ++i) start_barrier(full + i, Tile::warps);
+  // other warps read queries than copied them
+  copy_wait<1>();
+  fence_for_wgmma();
   sync_block();
   const auto arrive = [&](u64* at) {
     sync_warp();
@@ -113,8 +117,6 @@ KILN_FN void attention_on_wgmma(const attention_operand<const T>& q, const atten
     softmax.template weigh<Mask, Causal>(scores, shrink, s, mask, block.batch, range.begin + i * Tile::keys, range.end);
   };
   if (steps > 0) {
-    copy_wait<1>();
-    fence_for_wgmma();
     arrive(full);
     begin_step(0);
     start_scores_of(0);

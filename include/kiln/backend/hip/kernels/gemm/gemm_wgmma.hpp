@@ -40,9 +40,6 @@ KILN_FN void gemm_on_wgmma(const A& a, const B& b, const Result& result, const g
     copy_wait<1>();
     fence_for_wgmma();
     sync_block();
-    // this stage's products have ended, and every warp has waited for that
-    if (i + 2 < at.steps) from_a.copy(stage_a(i + 2)), from_b.copy(stage_b(i + 2));
-    copy_commit();
     // a block of lines has 64 rows and 64 depths, whichever of them is contiguous
     const T *tile_a = stage_a(i) + group * 64 * 64, *tile_b = stage_b(i);
     wgmma_fence();
@@ -52,6 +49,9 @@ KILN_FN void gemm_on_wgmma(const A& a, const B& b, const Result& result, const g
           c, describe_tile<A::depth_contiguous>(tile_a + k * (A::depth_contiguous ? 1 : 64)),
           describe_tile<B::depth_contiguous>(tile_b + k * (B::depth_contiguous ? 1 : 64)));
     wgmma_commit();
+    // beside the products; those that read the stage before have ended, and every warp has waited for that
+    if (i + 2 < at.steps) from_a.copy(stage_a(i + 2)), from_b.copy(stage_b(i + 2));
+    copy_commit();
     wgmma_wait<sized.stages() - 3>();
   }
   wgmma_wait<0>();
