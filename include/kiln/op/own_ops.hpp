@@ -55,6 +55,8 @@ struct split_strings;
 struct unique;
 struct zero_point_sums;
 struct zip_maps;
+struct progression;
+struct slice_at;
 }  // namespace op
 
 namespace detail {
@@ -70,7 +72,8 @@ using own_ops =
               op::normalize_strings, op::optional_get, op::optional_has, op::optional_rank, op::print_numbers,
               op::quantize_linear, op::random_uniform, op::read_numbers, op::recurrent, op::resample, op::roi_align,
               op::select_objects, op::sequence_at, op::sequence_erase, op::sequence_insert, op::sequence_length,
-              op::split_sequence, op::split_strings, op::unique, op::zero_point_sums, op::zip_maps>;
+              op::split_sequence, op::split_strings, op::unique, op::zero_point_sums, op::zip_maps, op::progression,
+              op::slice_at>;
 
 /// The op's place in `own_ops`, or size_t(-1).
 template <class Op> inline constexpr std::size_t own_index = index_of<Op>(own_ops{});

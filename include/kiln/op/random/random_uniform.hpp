@@ -22,37 +22,29 @@ struct random_uniform {
   template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto out = e.template out<T>();
     twister source(seed);
-    for (std::int64_t k = 0, n = out.size(); k < n; ++k) {
-      const double high_bits = source.next() >> 5, low_bits = source.next() >> 6;
-      out[k] = static_cast<T>(low + (high - low) * ((high_bits * 67108864.0 + low_bits) * 0x1p-53));
+    for (std::int64_t k = 0, n = out.size(); k < n;) {
+      const std::uint32_t* const bits = source.next();
+      for (int j = 0; j < twister::size && k < n; j += 2) out[k++] = static_cast<T>(number(bits[j], bits[j + 1]));
     }
   }
 
- private:
+  /// The number that two numbers of the twister make.
+  constexpr double number(std::uint32_t first, std::uint32_t second) const {
+    const double high_bits = first >> 5, low_bits = second >> 6;
+    return low + (high - low) * ((high_bits * 67108864.0 + low_bits) * 0x1p-53);
+  }
+
+  /// Numbers of 32 bits, by blocks.
   class twister {
    public:
+    static constexpr int size = 624;
     constexpr explicit twister(std::uint32_t seed) {
       state_[0] = seed;
       for (std::uint32_t i = 1; i < std::uint32_t{size}; ++i)
         state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
     }
-    constexpr std::uint32_t next() {
-      if (at_ == size) refill();
-      return made_[at_++];
-    }
-
-   private:
-    static constexpr int size = 624, reach = 397;
-    // Numbers [first, last), each of itself, the next one, and the one `By` places on: none that it reads is nearer
-    // than a vector is long.
-    template <int By> constexpr void renew(int first, int last) {
-      std::uint32_t* const at = state_;
-      for (int i = first; i < last; ++i) {
-        const std::uint32_t y = (at[i] & 0x80000000u) | (at[i + 1] & 0x7fffffffu);
-        at[i] = at[i + By] ^ y >> 1 ^ ((0u - (y & 1)) & 0x9908b0dfu);
-      }
-    }
-    constexpr void refill() {
+    /// The next `size` of them.
+    constexpr const std::uint32_t* next() {
       renew<reach>(0, size - reach);
       renew<reach - size>(size - reach, size - 1);
       state_[size] = state_[0];
@@ -64,10 +56,21 @@ struct random_uniform {
         y ^= y << 15 & 0xefc60000u;
         made_[i] = y ^ y >> 18;
       }
-      at_ = 0;
+      return made_;
+    }
+
+   private:
+    static constexpr int reach = 397;
+    // Numbers [first, last), each of itself, the next one, and the one `By` places on: none that it reads is nearer
+    // than a vector is long.
+    template <int By> constexpr void renew(int first, int last) {
+      std::uint32_t* const at = state_;
+      for (int i = first; i < last; ++i) {
+        const std::uint32_t y = (at[i] & 0x80000000u) | (at[i + 1] & 0x7fffffffu);
+        at[i] = at[i + By] ^ y >> 1 ^ ((0u - (y & 1)) & 0x9908b0dfu);
+      }
     }
     std::uint32_t state_[size + 1] = {}, made_[size] = {};
-    int at_ = size;
   };
 };
 

@@ -1,10 +1,13 @@
 #include <algorithm>
 
 #include "kiln/backend/eigen/lower_generic.hpp"
+#include "kiln/core/literal.hpp"
 #include "kiln/core/visit_size.hpp"
+#include "kiln/op/random/random_uniform.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
-// Ops that copy parts of rows, of any dtype, and fill the rest, and numbered rows: pad, triangles and iota.
+// Ops that copy parts of rows, of any dtype, and fill the rest, numbered rows, and random
+// numbers: pad, triangles, iota and random_uniform.
 namespace kiln::eigen {
 namespace {
 
@@ -157,6 +160,35 @@ class iota_kernel final : public kernel {
   op::iota attributes_;
 };
 
+// Numbers of the twister, by its blocks.
+class random_kernel final : public kernel {
+ public:
+  explicit random_kernel(const op::random_uniform& attributes) : attributes_(attributes) {}
+  std::string name() const override { return "random_uniform"; }
+  void run(const launch& l) const override {
+    const tensor& y = l.out[0];
+    if (y.type == dtype::f64)
+      write<double>(y);
+    else
+      write<float>(y);
+  }
+
+ private:
+  // Floats of 16 bits are rounded from f32.
+  template <class T> void write(const tensor& y) const {
+    constexpr int block = op::random_uniform::twister::size / 2;
+    op::random_uniform::twister source(attributes_.seed);
+    T numbers[block];
+    for (std::int64_t k = 0, all = y.elements(); k < all; k += block) {
+      const std::uint32_t* const bits = source.next();
+      for (int j = 0; j < block; ++j) numbers[j] = static_cast<T>(attributes_.number(bits[2 * j], bits[2 * j + 1]));
+      encode(y.type, numbers, y.data + k * static_cast<std::int64_t>(size_of(y.type)),
+             std::min<std::int64_t>(block, all - k));
+    }
+  }
+  op::random_uniform attributes_;
+};
+
 }  // namespace
 
 std::unique_ptr<kernel> lower_placement(const kernel_request& r) {
@@ -165,6 +197,8 @@ std::unique_ptr<kernel> lower_placement(const kernel_request& r) {
     if (t != dtype::f32 && t != dtype::f64 && t != dtype::i32 && t != dtype::i64) return nullptr;
     return std::make_unique<iota_kernel>(*numbers);
   }
+  if (const auto* const random = r.instruction.op.get_if<op::random_uniform>())
+    return std::make_unique<random_kernel>(*random);
   const dtype type = r.inputs.empty() ? dtype::f32 : r.inputs[0].type;
   if (!dtypes::numbers.contains(type) && type != dtype::boolean) return nullptr;  // zero is zero bytes in all of these
   if (const auto* const tri = r.instruction.op.get_if<op::tri>()) return std::make_unique<tri_kernel>(*tri);

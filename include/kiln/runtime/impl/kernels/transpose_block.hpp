@@ -89,8 +89,8 @@ template <class T> class lines_of {
 
 constexpr int power_of_two_from(int n) { return n <= 1 ? 1 : 2 * power_of_two_from((n + 1) / 2); }
 
-/// to[r * Few + k] = from[r + k * step] for k < Few: pixels of a few planes. Lines are stored whole, and what they write
-/// too much is written again by what follows.
+/// to[r * Few + k] = from[r + k * step] for k < Few: pixels of a few planes. Lines are stored whole, and what they
+/// write too much is written again by what follows.
 template <class T, int Few> void join_planes(const T* from, std::int64_t step, T* to, std::int64_t n) {
   using lines = lines_of<T>;
   constexpr int side = lines::side, all = power_of_two_from(Few), pixels = side / all;
@@ -101,8 +101,7 @@ template <class T, int Few> void join_planes(const T* from, std::int64_t step, T
     for (int k = 0; k < all; ++k) a[k] = lines::load(from + r + std::min(k, Few - 1) * step);
     lines::interleave(a);
 #pragma GCC unroll 16
-    for (int k = 0; k < all; ++k)
-      lines::template store_pixels<all, Few>(to + (r + k * pixels) * Few, a[k]);
+    for (int k = 0; k < all; ++k) lines::template store_pixels<all, Few>(to + (r + k * pixels) * Few, a[k]);
   }
   for (; r < n; ++r)
     for (int k = 0; k < Few; ++k) to[r * Few + k] = from[r + k * step];
