@@ -1,6 +1,7 @@
 #include <limits>
 #include <numeric>
 
+#include "kiln/onnx/export.hpp"
 #include "onnx/run_model.hpp"
 
 // Extents and attributes that the run computes: each result has exactly the size the operator says.
@@ -151,6 +152,21 @@ TEST(run_time_sizes, slices_along_axes_that_a_run_names) {
   const auto both = run_model(m, {x, whole({1}, {4}), whole({1}, {5}), whole({1}, {1})});
   EXPECT_THAT(floats_of(both[0]), ElementsAre(-4, -10, -16, -22));
   EXPECT_THAT(floats_of(both[1]), ElementsAre(4, 10, 16, 22));
+}
+
+TEST(run_time_sizes, slices_and_ranges_are_written_as_onnx) {
+  const auto m = model_of(
+      {{node("Slice", {"x", "from", "to", "axes", "steps"}, {"y"}), node("Range", {"a", "b", "c"}, {"z"})},
+       {},
+       {value_info("x", 1, {2, 3}), value_info("from", 7, {1}), value_info("to", 7, {1}), value_info("axes", 7, {1}),
+        value_info("steps", 7, {1}), value_info("a", 7, {1}), value_info("b", 7, {}), value_info("c", 7, {1})},
+       {value_info("y"), value_info("z")}});
+  const std::string written = onnx::export_model(onnx::parse_model(m.bytes()).graph);
+  const auto again = compile(onnx::parse_model(std::as_bytes(std::span(written))).graph, eigen_target());
+  const auto out = again.run({{reals({2, 3}, {0, 1, 2, 3, 4, 5}), whole({1}, {-1}), whole({1}, {-9}), whole({1}, {1}),
+                               whole({1}, {-2}), whole({1}, {1}), whole({}, {4}), whole({1}, {2})}});
+  EXPECT_THAT(floats_of(out[0]), ElementsAre(2, 0, 5, 3));
+  EXPECT_THAT(floats_of(out[1]), ElementsAre(1, 3));
 }
 
 TEST(run_time_sizes, pads_add_and_crop) {
