@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "kiln/op/index/arg_min.hpp"
+#include "kiln/op/random/random_uniform.hpp"
 #include "runtime/compare.hpp"
 
 namespace kiln::testing {
@@ -45,6 +46,19 @@ TEST(pad, equals_the_reference) {
           EXPECT_EQ(first_kernel(make), "pad " + std::string(to_string(mode)));
           if (::testing::Test::HasFatalFailure()) return;
         }
+}
+
+TEST(random_uniform, equals_the_reference) {
+  for (const dims& lens : {dims{1}, dims{311}, dims{312}, dims{5, 125}, dims{0}})
+    for (const dtype type : {dtype::f32, dtype::f64, dtype::f16, dtype::bf16}) {
+      SCOPED_TRACE(to_string(shape{type, lens}));
+      const auto make = [&](builder& b) {
+        b.output(b.add(op::random_uniform{.lens = lens, .low = -2, .high = 3, .seed = 77, .type = type}));
+      };
+      expect_same(make, {}, {0, 0});
+      EXPECT_EQ(first_kernel(make), "random_uniform");
+      EXPECT_FALSE(compile_eigen(make).report().steps[0].fallback);
+    }
 }
 
 TEST(tri, equals_the_reference) {

@@ -1,3 +1,7 @@
+#include <limits>
+#include <numeric>
+
+#include "kiln/onnx/export.hpp"
 #include "onnx/run_model.hpp"
 
 // Extents and attributes that the run computes: each result has exactly the size the operator says.
@@ -116,6 +120,55 @@ TEST(run_time_sizes, slices_of_either_sign) {
   EXPECT_THAT(floats_of(run_open("Split", 18, {x, whole({2}, {2, 3})}, {}, 2)[1]), ElementsAre(2, 3, 4));
 }
 
+TEST(run_time_sizes, slices_along_axes_that_a_run_names) {
+  std::vector<float> counted(24);
+  std::iota(counted.begin(), counted.end(), 0.0f);
+  const argument x = reals({4, 6}, counted);
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(), most = -(least + 1);
+  const auto slice = [&](const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& to,
+                         const std::vector<std::int64_t>& axes, const std::vector<std::int64_t>& steps = {}) {
+    const dims n{static_cast<std::int64_t>(axes.size())};
+    std::vector<argument> in{x, whole(n, from), whole(n, to), whole(n, axes)};
+    if (!steps.empty()) in.push_back(whole(n, steps));
+    return run_open("Slice", 13, in)[0];
+  };
+  EXPECT_EQ(lens_of(slice({1}, {3}, {0})), (lens{2, 6}));
+  EXPECT_THAT(floats_of(slice({1, -2}, {3, most}, {0, 1})), ElementsAre(10, 11, 16, 17));
+  EXPECT_THAT(floats_of(slice({-2, 1}, {most, 3}, {-1, -2})), ElementsAre(10, 11, 16, 17));
+  EXPECT_THAT(floats_of(slice({-1, 0}, {least, 1}, {1, 0}, {-2, 1})), ElementsAre(5, 3, 1));
+  EXPECT_THAT(floats_of(slice({0, 100}, {most, 2}, {0, 1}, {3, -3})), ElementsAre(5, 23));
+  EXPECT_THAT(floats_of(slice({2, 0}, {3, most}, {0, 1}, {most, most})), ElementsAre(12));
+  EXPECT_THAT(floats_of(slice({3, 5}, {least, least}, {0, 1}, {least, least})), ElementsAre(23));
+  EXPECT_EQ(lens_of(slice({3, 9}, {2, 12}, {0, 1})), (lens{0, 0}));
+  EXPECT_ANY_THROW(slice({0}, {1}, {2}));
+  EXPECT_ANY_THROW(slice({0}, {1}, {-3}));
+  EXPECT_ANY_THROW(slice({0, 0}, {1, 1}, {1, -1}));
+  // what follows reads the slice, and it is no part of what it is from
+  const auto m = model_of(
+      {{node("Slice", {"x", "from", "to", "axes"}, {"part"}), node("Neg", {"part"}, {"y"})},
+       {},
+       {value_info("x", 1, {4, 6}), value_info("from", 7, {1}), value_info("to", 7, {1}), value_info("axes", 7, {1})},
+       {value_info("y"), value_info("part")}});
+  const auto both = run_model(m, {x, whole({1}, {4}), whole({1}, {5}), whole({1}, {1})});
+  EXPECT_THAT(floats_of(both[0]), ElementsAre(-4, -10, -16, -22));
+  EXPECT_THAT(floats_of(both[1]), ElementsAre(4, 10, 16, 22));
+}
+
+TEST(run_time_sizes, slices_and_ranges_are_written_as_onnx) {
+  const auto m = model_of(
+      {{node("Slice", {"x", "from", "to", "axes", "steps"}, {"y"}), node("Range", {"a", "b", "c"}, {"z"})},
+       {},
+       {value_info("x", 1, {2, 3}), value_info("from", 7, {1}), value_info("to", 7, {1}), value_info("axes", 7, {1}),
+        value_info("steps", 7, {1}), value_info("a", 7, {1}), value_info("b", 7, {}), value_info("c", 7, {1})},
+       {value_info("y"), value_info("z")}});
+  const std::string written = onnx::export_model(onnx::parse_model(m.bytes()).graph);
+  const auto again = compile(onnx::parse_model(std::as_bytes(std::span(written))).graph, eigen_target());
+  const auto out = again.run({{reals({2, 3}, {0, 1, 2, 3, 4, 5}), whole({1}, {-1}), whole({1}, {-9}), whole({1}, {1}),
+                               whole({1}, {-2}), whole({1}, {1}), whole({}, {4}), whole({1}, {2})}});
+  EXPECT_THAT(floats_of(out[0]), ElementsAre(2, 0, 5, 3));
+  EXPECT_THAT(floats_of(out[1]), ElementsAre(1, 3));
+}
+
 TEST(run_time_sizes, pads_add_and_crop) {
   EXPECT_THAT(floats_of(run_open("Pad", 13, {reals({3}, {1, 2, 3}), whole({2}, {2, -1})})[0]), ElementsAre(0, 0, 1, 2));
   EXPECT_THAT(floats_of(run_open("Pad", 13, {reals({2}, {1, 2}), whole({2}, {1, 1})}, {attr("mode", "edge")})[0]),
@@ -130,6 +183,21 @@ TEST(run_time_sizes, ranges_and_filled_tensors) {
   EXPECT_THAT(range(whole({}, {3}), whole({}, {-2}), whole({}, {-2})), ElementsAre(3, 1, -1));
   EXPECT_THAT(range(whole({}, {3}), whole({}, {2}), whole({}, {1})), ElementsAre());
   EXPECT_ANY_THROW(range(whole({}, {3}), whole({}, {2}), whole({}, {0})));
+  EXPECT_THAT(range(reals({1}, {1}), reals({1}, {2.1f}), reals({1}, {.25f})), ElementsAre(1, 1.25f, 1.5f, 1.75f, 2));
+  EXPECT_ANY_THROW(range(reals({1}, {1}), reals({1}, {std::numeric_limits<float>::infinity()}), reals({1}, {1})));
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  EXPECT_EQ(range(whole({}, {-(least + 1)}), whole({}, {least}), whole({}, {least / 2})).size(), 4U);
+  for (const std::int64_t n : {15, 16, 17, 50'000}) {  // lanes, tasks, and what is left of them
+    const auto longs = run_open("Range", 11, {whole({}, {5}), whole({}, {5 - 3 * n}), whole({}, {-3})})[0];
+    const auto halves = range(reals({1}, {-2}), reals({1}, {static_cast<float>(n) / 2 - 2}), reals({1}, {.5f}));
+    ASSERT_EQ(longs.elements(), n);
+    ASSERT_EQ(static_cast<std::int64_t>(halves.size()), n);
+    std::int64_t wrong = 0;
+    for (std::int64_t k = 0; k < n; ++k)
+      wrong += longs.as<std::int64_t>()[static_cast<std::size_t>(k)] != 5 - 3 * k ||
+               halves[static_cast<std::size_t>(k)] != static_cast<float>(k) / 2 - 2;
+    EXPECT_EQ(wrong, 0);
+  }
   EXPECT_EQ(lens_of(run_open("ConstantOfShape", 9, {whole({2}, {2, 0})})[0]), (lens{2, 0}));
   EXPECT_THAT(floats_of(run_open("ConstantOfShape", 9, {whole({1}, {2})})[0]), ElementsAre(0, 0));
   EXPECT_ANY_THROW(run_open("ConstantOfShape", 9, {whole({1}, {-2})}));

@@ -51,6 +51,12 @@ TEST(copies, of_every_layout_have_every_element) {
       {{33, 700}, {1, 33}},                     // few long rows of a transposition
       {{700, 33}, {1, 700}},                    // many short ones
       {{3, 1500}, {1, 3}},                      // too few for a square
+      {{4, 1501}, {1, 4}},                      // and a power of two
+      {{3, 1500}, {1, 5}},                      // of wider pixels
+      {{1700, 3}, {1, 1700}},                   // planes to pixels
+      {{1501, 4}, {1, 1600}},                   // of a larger image
+      {{2, 2, 300, 27}, {2, 1, 108, 4}},        // spaces to depth, by a stride
+      {{2, 2, 300, 27}, {54, 1, 108, 2}},       // spaces to depth
       {{150, 170}, {1, 151}},                   // of a wider matrix
       {{2, 33, 11, 60}, {21780, 1, 1980, 33}},  // channels last to first
       {{40, 20, 24}, {480, 1, 20}},             // many small ones
@@ -68,6 +74,16 @@ TEST(copies, of_every_layout_have_every_element) {
       SCOPED_TRACE(::testing::Message() << to_string(t) << " of " << l.lens[0] << " and " << l.strides[0]);
       expect_copied(t, l.lens, l.strides);
     }
+}
+
+TEST(copies, between_pixels_and_planes_of_any_count) {
+  for (std::int64_t n = 2; n < 17; ++n)
+    for (const std::int64_t pixels : {15, 16, 17, 47, 331})
+      for (const dtype t : {dtype::u8, dtype::i16, dtype::f32, dtype::i64}) {
+        SCOPED_TRACE(::testing::Message() << to_string(t) << ", " << pixels << " of " << n);
+        expect_copied(t, {pixels, n}, {1, pixels});
+        expect_copied(t, {n, pixels}, {1, n});
+      }
 }
 
 TEST(copies, repeat_elements_whose_bytes_are_equal_and_others) {

@@ -39,6 +39,7 @@ struct optional_get;
 struct optional_has;
 struct optional_rank;
 struct print_numbers;
+struct progression;
 struct quantize_linear;
 struct random_uniform;
 struct read_numbers;
@@ -50,6 +51,7 @@ struct sequence_at;
 struct sequence_erase;
 struct sequence_insert;
 struct sequence_length;
+struct slice_at;
 struct split_sequence;
 struct split_strings;
 struct unique;
@@ -68,9 +70,10 @@ using own_ops =
               op::inverse, op::join_sequence, op::linear_attention, op::loop, op::make_optional, op::make_sequence,
               op::map_row, op::map_values, op::match_strings, op::non_max_suppression, op::nonzero,
               op::normalize_strings, op::optional_get, op::optional_has, op::optional_rank, op::print_numbers,
-              op::quantize_linear, op::random_uniform, op::read_numbers, op::recurrent, op::resample, op::roi_align,
-              op::select_objects, op::sequence_at, op::sequence_erase, op::sequence_insert, op::sequence_length,
-              op::split_sequence, op::split_strings, op::unique, op::zero_point_sums, op::zip_maps>;
+              op::progression, op::quantize_linear, op::random_uniform, op::read_numbers, op::recurrent, op::resample,
+              op::roi_align, op::select_objects, op::sequence_at, op::sequence_erase, op::sequence_insert,
+              op::sequence_length, op::slice_at, op::split_sequence, op::split_strings, op::unique, op::zero_point_sums,
+              op::zip_maps>;
 
 /// The op's place in `own_ops`, or size_t(-1).
 template <class Op> inline constexpr std::size_t own_index = index_of<Op>(own_ops{});

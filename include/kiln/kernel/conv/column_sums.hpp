@@ -60,8 +60,7 @@ class column_sums {
       const std::int64_t count = std::min(each_, ceil_div(p_.out[2], stride) - first);
       for (std::int64_t phase = 0; phase < std::min(stride, most); ++phase) {
         float* const line = sums + phase * each_;
-        for (std::int64_t t = 0; t < count; t += n)
-          store_n(line + t, V{}, static_cast<int>(std::min<std::int64_t>(n, count - t)));
+        for (std::int64_t t = 0; t < count; t += n) store(line + t, V{});
         for_each_row(a, b, [&](std::int64_t row, std::int64_t tap) {
           if (row >= p_.row && row < p_.row + p_.rows) add_taps(row - p_.row, tap, phase, first, count, line);
         });
@@ -81,8 +80,14 @@ class column_sums {
       const std::int64_t begin = std::clamp<std::int64_t>(moved - first, 0, count),
                          end = std::clamp<std::int64_t>(p_.in[2] + moved - first, begin, count);
       const float* const from = p_.columns + tap * p_.step + row * p_.in[2] + first - moved;
-      const V by = broadcast<V>(p_.weights ? p_.weights[tap] : 1.0F);
       std::int64_t t = begin;
+      if (!p_.weights) {  // sums past the end (there is room for a vector of them) stay as they are
+        for (; t < end; t += n)
+          store(line + t,
+                load<V>(line + t) + load_n<V>(from + t, static_cast<int>(std::min<std::int64_t>(n, end - t))));
+        continue;
+      }
+      const V by = broadcast<V>(p_.weights[tap]);
       for (; t + n <= end; t += n) store(line + t, multiply_add(load<V>(from + t), by, load<V>(line + t)));
       if (t == end) continue;
       const int rest = static_cast<int>(end - t);

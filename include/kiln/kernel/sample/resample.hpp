@@ -52,9 +52,10 @@ template <class T, class C> class resampler {
   }
 
  private:
-  // Elements that are summed for one of the result's first dim; copying them costs less.
+  // Elements that are summed for one of the result's first dim; copying them costs less, but for what
+  // each row takes by itself.
   std::int64_t slice_cost() const {
-    if (!p_.axes[p_.count - 1].weights) return 1 + out_step_[0] * static_cast<std::int64_t>(sizeof(T)) / 8;
+    if (!p_.axes[p_.count - 1].weights) return 32 + out_step_[0] * static_cast<std::int64_t>(sizeof(T)) / 4;
     return p_.axes[0].taps * in_step_[0] + 4 * out_step_[0];
   }
   // Elements [first, last) of a dim of the result.

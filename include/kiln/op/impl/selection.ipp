@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <numeric>
 
 #include "kiln/core/visit_size.hpp"
@@ -198,6 +199,44 @@ inline bool overlap(const box& a, const box& b, float most) {
   return (shared != 0 && both > 0 ? shared / both : 0) > most;
 }
 
+// Boxes that are kept. Most of them don't meet another one, which is seen of four at a time.
+class kept_boxes {
+ public:
+  std::int64_t size() const { return static_cast<std::int64_t>(boxes_.size()); }
+  void clear() { boxes_.clear(), fours_.clear(); }
+  void add(const box& b) {
+    const std::size_t lane = boxes_.size() % 4;
+    const lanes none = lanes{} + std::numeric_limits<float>::infinity();
+    if (lane == 0) fours_.push_back({{none, none}, {-none, -none}});
+    boxes_.push_back(b);
+    for (int d = 0; d < 2; ++d) fours_.back().low[d][lane] = b.low[d], fours_.back().high[d][lane] = b.high[d];
+  }
+  bool any_overlaps(const box& b, float most) const {
+    const auto overlaps = [&](const box& kept) { return overlap(kept, b, most); };
+    if (!(most >= 0)) return std::any_of(boxes_.begin(), boxes_.end(), overlaps);
+    for (std::size_t k = 0; k < fours_.size(); ++k) {
+      const auto apart = [&](int d) {
+        const lanes low = fours_[k].low[d], high = fours_[k].high[d], least = lanes{} + b.high[d],
+                    greatest = lanes{} + b.low[d];
+        return (least < high ? least : high) - (low < greatest ? greatest : low) <= 0.0F;
+      };
+      const auto far = apart(0) | apart(1);
+      if (far[0] & far[1] & far[2] & far[3]) continue;
+      const auto first = boxes_.begin() + static_cast<std::ptrdiff_t>(4 * k);
+      if (std::any_of(first, first + std::min<std::ptrdiff_t>(4, boxes_.end() - first), overlaps)) return true;
+    }
+    return false;
+  }
+
+ private:
+  using lanes [[gnu::vector_size(16)]] = float;
+  struct four {
+    lanes low[2], high[2];
+  };
+  std::vector<box> boxes_;
+  std::vector<four> fours_;
+};
+
 // Numbers of boxes in the order of their scores; of equal scores the first box's is greater.
 std::uint64_t candidate(float score, std::int64_t place) {
   constexpr std::uint32_t sign = std::uint32_t{1} << 31;
@@ -308,7 +347,7 @@ small_vector<argument> non_max_suppression::produce(std::span<const argument> in
   const auto all = scores.as<float>();
   std::vector<std::int64_t> out;
   std::vector<std::uint64_t> left;  // a heap: of many candidates few are looked at
-  std::vector<box> kept;
+  kept_boxes kept;
   for (std::int64_t b = 0; b < batches; ++b)
     for (std::int64_t c = 0; c < classes; ++c) {
       const float* score = all.data() + (b * classes + c) * n;
@@ -317,14 +356,13 @@ small_vector<argument> non_max_suppression::produce(std::span<const argument> in
         if (!has_least_score || score[k] > least_score) left.push_back(candidate(score[k], k));
       std::make_heap(left.begin(), left.end());
       kept.clear();
-      while (!left.empty() && static_cast<std::int64_t>(kept.size()) < most) {
+      while (!left.empty() && kept.size() < most) {
         std::pop_heap(left.begin(), left.end());
         const std::int64_t k = place_of(left.back());
         left.pop_back();
         const box next = box_of(corners.data() + (b * n + k) * 4, centered);
-        if (std::any_of(kept.begin(), kept.end(), [&](const box& o) { return overlap(o, next, most_overlap); }))
-          continue;
-        kept.push_back(next);
+        if (kept.any_overlaps(next, most_overlap)) continue;
+        kept.add(next);
         out.insert(out.end(), {b, c, k});
       }
     }

@@ -1,10 +1,13 @@
 #include <algorithm>
 
 #include "kiln/backend/eigen/lower_generic.hpp"
+#include "kiln/core/literal.hpp"
 #include "kiln/core/visit_size.hpp"
+#include "kiln/op/random/random_uniform.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
-// Ops that copy parts of rows, of any dtype, and fill the rest, and numbered rows: pad, triangles and iota.
+// Ops that copy parts of rows, of any dtype, and fill the rest, numbered rows, and random
+// numbers: pad, triangles, iota and random_uniform.
 namespace kiln::eigen {
 namespace {
 
@@ -157,6 +160,38 @@ class iota_kernel final : public kernel {
   op::iota attributes_;
 };
 
+// Numbers of places, by blocks that threads share.
+class random_kernel final : public kernel {
+ public:
+  explicit random_kernel(const op::random_uniform& attributes) : attributes_(attributes) {}
+  std::string name() const override { return "random_uniform"; }
+  void run(const launch& l) const override {
+    if (l.out[0].type == dtype::f64)
+      write<double>(l);
+    else
+      write<float>(l);
+  }
+
+ private:
+  // Floats of 16 bits are rounded from f32.
+  template <class T> void write(const launch& l) const {
+    constexpr std::int64_t block = 2048;  // even: a counter makes two numbers
+    const tensor& y = l.out[0];
+    const std::int64_t all = y.elements();
+    const double low = attributes_.low, range = attributes_.high - attributes_.low;
+    l.pool->parallel_for((all + block - 1) / block, [&](std::int64_t task, unsigned) {
+      T numbers[block];
+      const std::int64_t first = task * block, count = std::min(block, all - first);
+      for (std::int64_t k = 0; k < count; k += 2) {
+        const philox drawn(static_cast<std::uint64_t>((first + k) / 2), attributes_.seed);
+        for (int j = 0; j < 2; ++j) numbers[k + j] = static_cast<T>(low + range * drawn.number(j));
+      }
+      encode(y.type, numbers, y.data + first * static_cast<std::int64_t>(size_of(y.type)), count);
+    });
+  }
+  op::random_uniform attributes_;
+};
+
 }  // namespace
 
 std::unique_ptr<kernel> lower_placement(const kernel_request& r) {
@@ -165,6 +200,8 @@ std::unique_ptr<kernel> lower_placement(const kernel_request& r) {
     if (t != dtype::f32 && t != dtype::f64 && t != dtype::i32 && t != dtype::i64) return nullptr;
     return std::make_unique<iota_kernel>(*numbers);
   }
+  if (const auto* const random = r.instruction.op.get_if<op::random_uniform>())
+    return std::make_unique<random_kernel>(*random);
   const dtype type = r.inputs.empty() ? dtype::f32 : r.inputs[0].type;
   if (!dtypes::numbers.contains(type) && type != dtype::boolean) return nullptr;  // zero is zero bytes in all of these
   if (const auto* const tri = r.instruction.op.get_if<op::tri>()) return std::make_unique<tri_kernel>(*tri);

@@ -41,6 +41,12 @@ void write_non_max_suppression(exporter& x, const exported& e) {
   x.write("NonMaxSuppression", in, e.out).set("center_point_box", std::int64_t{o.centered});
 }
 
+void write_progression(exporter& x, const exported& e) {
+  names in;
+  for (std::size_t k = 0; k < 3; ++k) in.push_back(e.types[k].rank() == 0 ? e.in[k] : x.reshaped(e.in[k], {}));
+  x.write("Range", in, e.out);
+}
+
 // A position is a scalar.
 names with_position(exporter& x, const exported& e, std::size_t k) {
   names in = e.in;
@@ -177,12 +183,14 @@ std::span<const op_exporter> export_dynamic() {
       {"optional_has", write_same<"OptionalHasElement">},
       {"optional_rank", write_optional_rank},
       {"print_numbers", write_cast},
+      {"progression", write_progression},
       {"read_numbers", write_cast},
       {"select_objects", write_same<"Where">},
       {"sequence_at", write_sequence_at},
       {"sequence_erase", write_sequence_erase},
       {"sequence_insert", write_sequence_insert},
       {"sequence_length", write_same<"SequenceLength">},
+      {"slice_at", write_same<"Slice">},
       {"split_sequence", write_split_sequence},
       {"split_strings", write_split_strings},
       {"unique", write_unique},

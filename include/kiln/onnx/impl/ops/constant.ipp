@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kiln/onnx/impl/ops/common.hpp"
+#include "kiln/op/dynamic/progression.hpp"
 
 // Constants, and what makes tensors from shapes.
 namespace kiln::onnx {
@@ -60,23 +61,6 @@ variables import_constant_of_shape(node_context& c) {
   return {filled(c.build, dims(std::span<const dimension>(lens)), given ? *given : literal::scalar(dtype::f32, 0.0f))};
 }
 
-// The number of elements of a range that a run computes; -1 for a delta of 0.
-value dynamic_count(node_context& c) {
-  const bool whole = is_integer(c.in(0).type());
-  const auto one = [&](std::size_t i) { return c.in(i).convert(whole ? dtype::i64 : dtype::f64).reshape({}); };
-  const auto number = [&](std::int64_t n) { return c.build.scalar(whole ? dtype::i64 : dtype::f64, n); };
-  const value delta = one(2), zero = number(0), gap = one(1) - one(0);
-  const value stride = delta.equal(zero).where(number(1), delta);
-  value count = whole ? (stride < zero).where(-gap, gap) : gap / stride;
-  if (whole) {
-    const value step = stride.abs();
-    count = (count + (step - 1)) / step;  // where it is positive, division rounds down
-  }
-  count = whole ? count : count.ceil().convert(dtype::i64);
-  const value none = c.build.scalar(dtype::i64, 0);
-  return delta.equal(zero).where(c.build.scalar(dtype::i64, -1), count.max(none));
-}
-
 // start, start + delta, … before limit.
 variables import_range(node_context& c) {
   const value start = c.in(0), delta = c.in(2);
@@ -91,7 +75,7 @@ variables import_range(node_context& c) {
     symbolic = symbolic || (l && l->has_symbols());
   }
   if (!known || (symbolic && (!is_integer(t) || c.constant(2)->has_symbols()))) {
-    count = c.dimensions_of(dynamic_count(c), "the range's length", 0)[0];
+    return {c.build.add(op::progression{c.bodies->fresh_symbol("the range's length", 0)}, start, c.in(1), delta)};
   } else if (is_integer(t)) {
     const dimension from = c.dimensions(0, "the start")[0], to = c.dimensions(1, "the limit")[0];
     const std::int64_t step = c.numbers(2, "the step")[0];

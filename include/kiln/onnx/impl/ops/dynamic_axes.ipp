@@ -6,6 +6,7 @@
 #include "kiln/op/dynamic/bind_dims.hpp"
 #include "kiln/op/dynamic/branch.hpp"
 #include "kiln/op/dynamic/selection.hpp"
+#include "kiln/op/dynamic/slice_at.hpp"
 
 namespace kiln::onnx {
 
@@ -84,41 +85,15 @@ value concatenated(node_context& c, std::int64_t axis, small_vector<value> parts
   return concatenated(c, axis, std::move(joined));
 }
 
-// Starts, ends and steps for all axes, where those not named are kept whole; then a gather along each axis.
 value dynamic_slice(node_context& c, value x) {
-  const std::size_t rank = x.rank();
-  const auto one = [&](std::int64_t n) { return c.build.scalar(dtype::i64, n); };
   const value starts = c.in(1).convert(dtype::i64);
-  const std::size_t n = axis_count(c, starts);
-  const auto list = static_cast<std::int64_t>(n), all = static_cast<std::int64_t>(rank);
-  const value axes = c.has(3) ? normalized_axes(c, 3, rank) : all_axes(c, n);
-  const auto spread = [&](value given, std::int64_t otherwise) {
-    const value base = one(otherwise).broadcast_to({all});
-    return c.build.add(op::scatter_elements{0}, base, axes, given.convert(dtype::i64).reshape({list}));
-  };
-  const value is_named = axis_flags(c, axes, rank), from = spread(starts, 0), to = spread(c.in(2), 0),
-              given = c.has(4) ? spread(c.in(4), 1) : one(1).broadcast_to({all});
-  const value extents = numbers_value(c.build, x.get_shape().lens), farthest = extents.max(one(1));
-  // longer steps than an extent take one element anyway; a step of 0 is an error
-  const value near = given.max(-farthest).min(farthest), backwards = near < one(0);
-  const value stride = dimensions_value(c.build, {all}, c.dimensions_of(near.max(-near), "the size of a step", 1));
-  const value steps = backwards.where(-stride, stride);
-  const auto counted = [&](value v) { return (v < one(0)).where(v + extents, v); };
-  // backwards, the last index is 0 and the end is before it
-  const value last = extents - backwards.where(one(1), one(0));
-  const value first = counted(from).max(one(0)).min(last),
-              end = counted(to).max(backwards.where(one(-1), one(0))).min(extents);
-  const value length = (backwards.where(first - end, end - first).max(one(0)) + stride - 1) / stride;
-  const value count = is_named.where(length, extents), begin = is_named.where(first, one(0)),
-              step = is_named.where(steps, one(1));
-  const auto kept = c.dimensions_of(count, "an extent of a slice", 0);
-  for (std::size_t d = 0; d < rank; ++d) {
-    const auto a = static_cast<std::int64_t>(d);
-    const auto of = [&](value v) { return v.slice({{0}, {a}, {a + 1}, {}}); };
-    const value at = indices_along(c, 1, 0, kept[d]) * of(step) + of(begin);
-    x = x.gather(at, a);
-  }
-  return x;
+  const auto n = static_cast<std::int64_t>(axis_count(c, starts));
+  const auto list = [&](std::size_t input) { return c.in(input).convert(dtype::i64).reshape({n}); };
+  op::slice_at o;
+  for (std::size_t d = 0; d < x.rank(); ++d) o.extents.push_back(c.bodies->fresh_symbol("an extent of a slice", 0));
+  const value axes = c.has(3) ? list(3) : all_axes(c, static_cast<std::size_t>(n)),
+              steps = c.has(4) ? list(4) : c.build.scalar(dtype::i64, 1).broadcast_to({n});
+  return c.build.add(o, x, starts.reshape({n}), list(2), axes, steps);
 }
 
 }  // namespace kiln::onnx

@@ -50,7 +50,7 @@ variables import_affine_grid(node_context& c) {
     grid.push_back(size[d + 2]);
     points = points * size[d + 2];
   }
-  small_vector<value> columns;
+  small_vector<value> planes;
   for (std::size_t d = axes; d-- > 0;) {
     const value k = c.build.add(op::iota{grid, static_cast<std::int64_t>(d), t});
     const value n = extent_value(c, grid[d], t);
@@ -61,11 +61,12 @@ variables import_affine_grid(node_context& c) {
                                    : (n > one).where(k * 2.0 / (n - one).max(one) - one, c.build.scalar(t, 0.0));
     } else
       at = (k * 2.0 + 1.0) / n - 1.0;
-    columns.push_back(at.reshape({points, 1}));
+    planes.push_back(at.reshape({1, points}));
   }
-  columns.push_back(c.build.add(op::fill{{points, 1}, 1, t}));
-  const value base = c.build.add(op::concat{1}, columns);
-  const value y = base.unsqueeze({0}).dot(theta.transpose({0, 2, 1}));
+  planes.push_back(c.build.add(op::fill{{1, points}, 1, t}));
+  // few long rows: a product whose rows are the points has columns shorter than a vector
+  const value base = c.build.add(op::concat{0}, planes);
+  const value y = theta.dot(base.unsqueeze({0})).transpose({0, 2, 1});
   dims out{size[0]};
   for (const dimension n : grid) out.push_back(n);
   out.push_back(axes);

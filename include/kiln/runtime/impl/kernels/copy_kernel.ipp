@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "kiln/runtime/fallback_kernel.hpp"
+#include "kiln/runtime/impl/kernels/transpose_block.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln {
 namespace {
+
+using detail::transpose_block;
 
 struct walk {
   ints lens, from, to;
@@ -84,54 +86,6 @@ void copy_rows(const T* from, std::int64_t from_outer, T* to, std::int64_t to_ou
   }
 }
 
-// A square of as many rows as a vector of 16 bytes has elements, transposed: rows are interleaved with those half the
-// square away, as often as the square's side halves.
-template <class T> void transpose_square(const T* from, std::int64_t from_row, T* to, std::int64_t to_row) {
-  using V [[gnu::vector_size(16)]] = T;
-  constexpr int side = 16 / sizeof(T);
-  V a[side], b[side];
-#pragma GCC unroll 16
-  for (int i = 0; i < side; ++i) std::memcpy(&a[i], from + i * from_row, sizeof(V));
-  const auto halve = [](V(&out)[side], const V(&in)[side]) __attribute__((always_inline)) {
-    [&]<int... L>(std::integer_sequence<int, L...>) __attribute__((always_inline)) {
-#pragma GCC unroll 16
-      for (int i = 0; i < side / 2; ++i) {
-        out[2 * i] = __builtin_shufflevector(in[i], in[i + side / 2], (L / 2 + L % 2 * side)...);
-        out[2 * i + 1] = __builtin_shufflevector(in[i], in[i + side / 2], (side / 2 + L / 2 + L % 2 * side)...);
-      }
-    }
-    (std::make_integer_sequence<int, side>{});
-  };
-  static_assert(side == 2 || side == 4 || side == 8 || side == 16);
-  halve(b, a);
-  if constexpr (side > 2) halve(a, b);
-  if constexpr (side > 4) halve(b, a);
-  if constexpr (side > 8) halve(a, b);
-  constexpr bool in_a = side == 4 || side == 16;
-#pragma GCC unroll 16
-  for (int i = 0; i < side; ++i) std::memcpy(to + i * to_row, in_a ? &a[i] : &b[i], sizeof(V));
-}
-
-// to[r * to_row + c] = from[r + c * from_col].
-template <class T>
-void transpose_block(const T* from, std::int64_t from_col, T* to, std::int64_t to_row, std::int64_t rows,
-                     std::int64_t cols) {
-  constexpr std::int64_t side = 16 / sizeof(T);
-  if (rows < side || cols < side) {
-    for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = 0; j < cols; ++j) to[i * to_row + j] = from[i + j * from_col];
-    return;
-  }
-  // The lines of both sides of a block stay in L1; the last squares end where it ends, and do some elements twice.
-  constexpr std::int64_t block = sizeof(T) == 8 ? 32 : 64;
-  for (std::int64_t first = 0; first < cols; first += block)
-    for (std::int64_t r = 0; r < rows; r += side)
-      for (std::int64_t c = first; c < std::min(cols, first + block); c += side) {
-        const std::int64_t i = std::min(r, rows - side), j = std::min(c, cols - side);
-        transpose_square(from + i + j * from_col, from_col, to + i * to_row + j, to_row);
-      }
-}
-
 // n elements of one value: by vectors of any processor, the last of which ends with them, or by memset, which knows
 // wider ones, where all bytes are equal.
 template <class T> void fill_row(T* to, std::int64_t n, T value) {
@@ -205,7 +159,9 @@ template <class T> bool copy_repeated(const walk& w, const tensor& from, const t
   if (each > most || times < 8 || w.from[0] < 0 || w.from[1] < 0 || w.from[2] <= 1) return false;
   constexpr auto side = static_cast<std::int64_t>(16 / sizeof(T));
   const bool interleaves = sizeof(T) == sizeof(std::uint32_t) && w.lens[2] % 4 == 0;
+  const bool of_two = sizeof(T) == sizeof(std::uint32_t) && w.lens[2] == 2;
   if (w.from[1] == 1 && w.lens[1] >= side && w.lens[2] >= side && !interleaves) return false;  // squares
+  if (w.from[1] == 1 && w.lens[1] >= 4 * side && w.lens[2] < side && !of_two) return false;    // a few planes
   if ((w.lens[1] - 1) * w.from[1] + (w.lens[2] - 1) * w.from[2] > std::numeric_limits<std::int32_t>::max())
     return false;
   std::int32_t source[most];
@@ -277,16 +233,23 @@ template <class T> void copy_typed(const tensor& from, const tensor& to, thread_
       chunks > 1 ? 1 : std::max<std::int64_t>(1, grain / std::max<std::int64_t>(rows * cols, 1));
   const std::int64_t outer_tasks = (outer + outer_a_task - 1) / outer_a_task;
   const auto body = [&](std::int64_t task, unsigned) {
-    const std::int64_t chunk = task % chunks;
-    for (std::int64_t o = task / chunks * outer_a_task; o < std::min(outer, (task / chunks + 1) * outer_a_task); ++o) {
-      const T* src = from.as<const T>();
-      T* dst = to.as<T>();
-      std::int64_t rest = o;
-      for (std::size_t d = rank - 2; d-- > 0;) {
-        const std::int64_t i = rest % w.lens[d];
-        rest /= w.lens[d];
-        src += i * w.from[d];
-        dst += i * w.to[d];
+    const std::int64_t chunk = task % chunks, first = task / chunks * outer_a_task;
+    const T* outer_src = from.as<const T>();
+    T* outer_dst = to.as<T>();
+    std::int64_t at[max_rank] = {};
+    for (std::int64_t d = static_cast<std::int64_t>(rank) - 3, rest = first; d >= 0; rest /= w.lens[d], --d) {
+      at[d] = rest % w.lens[d];
+      outer_src += at[d] * w.from[d];
+      outer_dst += at[d] * w.to[d];
+    }
+    for (std::int64_t o = first; o < std::min(outer, first + outer_a_task); ++o) {
+      const T* const src = outer_src;
+      T* const dst = outer_dst;
+      for (std::size_t d = rank - 2; d-- > 0;) {  // on to the next
+        outer_src += w.from[d], outer_dst += w.to[d];
+        if (++at[d] < w.lens[d]) break;
+        outer_src -= at[d] * w.from[d], outer_dst -= at[d] * w.to[d];
+        at[d] = 0;
       }
       const std::int64_t r0 = chunk / col_chunks * rows_a_task, r1 = std::min(rows, r0 + rows_a_task);
       const std::int64_t c0 = chunk % col_chunks * cols_a_task, c1 = std::min(cols, c0 + cols_a_task);

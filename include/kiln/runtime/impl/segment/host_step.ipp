@@ -4,7 +4,9 @@
 #include "kiln/core/visit_size.hpp"
 #include "kiln/op/dynamic/branch.hpp"
 #include "kiln/op/dynamic/loop.hpp"
+#include "kiln/op/dynamic/progression.hpp"
 #include "kiln/op/dynamic/selection.hpp"
+#include "kiln/op/dynamic/slice_at.hpp"
 #include "kiln/op/index/common.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/impl/segment/segments.hpp"
@@ -230,6 +232,18 @@ arguments run_compress(const caller& c, std::span<const argument> in) {
   return {out};
 }
 
+arguments run_progression(const caller& c, std::span<const argument> in) {
+  constexpr std::int64_t grain = 16384;
+  const std::int64_t n = op::progression::size(in);
+  const shape type{in[0].get_shape().type, {n}};
+  argument out = c.memory_for(0, type);
+  if (is_unset(out)) out = argument(type);
+  c.pool.parallel_for((n + grain - 1) / grain, [&](std::int64_t task, unsigned) {
+    op::progression::write(in, task * grain, std::min(n, (task + 1) * grain), out.data());
+  });
+  return {out};
+}
+
 }  // namespace
 
 small_vector<argument> run_host_step(const host_step& step, std::span<const argument> in, const known_symbols& symbols,
@@ -239,6 +253,8 @@ small_vector<argument> run_host_step(const host_step& step, std::span<const argu
   if (step.op.is<op::branch>()) return run_branch(c, in);
   if (step.op.is<op::loop>()) return run_loop(c, in);
   if (step.op.is<op::compress>() && !is_object(in[0].get_shape().type)) return run_compress(c, in);
+  if (step.op.is<op::progression>()) return run_progression(c, in);
+  if (step.op.is<op::slice_at>() && !is_object(in[0].get_shape().type)) return {op::slice_at::view(in)};
   operation op = step.op;
   op.substitute(symbols.values);
   if (op.table().produce) return op.produce(in);

@@ -4,6 +4,7 @@
 #include "kiln/core/object.hpp"
 #include "kiln/op/dynamic/branch.hpp"
 #include "kiln/op/dynamic/loop.hpp"
+#include "kiln/op/dynamic/progression.hpp"
 #include "kiln/op/dynamic/selection.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/impl/run/device_mirror.hpp"
@@ -17,7 +18,7 @@ using clock = std::chrono::steady_clock;
 // Whether a step makes its results anew, or hands on operands as they are.
 bool makes_own_memory(const host_step& s) {
   return !s.bodies.empty() || s.op.is<op::compress>() || s.op.is<op::nonzero>() || s.op.is<op::unique>() ||
-         s.op.is<op::non_max_suppression>();
+         s.op.is<op::non_max_suppression>() || s.op.is<op::progression>();
 }
 
 // How many of a step's operands the host reads: a body takes what follows them where it lies.
