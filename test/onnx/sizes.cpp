@@ -154,6 +154,35 @@ TEST(run_time_sizes, slices_along_axes_that_a_run_names) {
   EXPECT_THAT(floats_of(both[1]), ElementsAre(4, 10, 16, 22));
 }
 
+TEST(run_time_sizes, slices_into_memory_of_what_they_are_from) {
+  const auto m = model_of(
+      {{node("Slice", {"x", "from", "to", "axes"}, {"y"}), node("Neg", {"x"}, {"z"})},
+       {},
+       {value_info("x", 1, {5}), value_info("from", 7, {1}), value_info("to", 7, {1}), value_info("axes", 7, {1})},
+       {value_info("z"), value_info("y")}});
+  const auto exe = compile(onnx::parse_model(m.bytes()).graph, eigen_target());
+  argument x = reals({5}, {1, 2, 3, 4, 5});
+  const std::vector<argument> in{x, whole({1}, {1}), whole({1}, {5}), whole({1}, {0})};
+  std::vector<argument> out{argument({dtype::f32, {5}}, x.data()), argument(shape(dtype::f32, {4}))};
+  workspace w = exe.make_workspace();
+  exe.run(w, in, out);
+  EXPECT_THAT(floats_of(out[0]), ElementsAre(-1, -2, -3, -4, -5));
+  EXPECT_THAT(floats_of(out[1]), ElementsAre(2, 3, 4, 5));
+}
+
+TEST(run_time_sizes, slices_of_numbers_that_a_run_makes) {
+  const auto m = model_of({{node("Shape", {"x"}, {"lens"}), node("Slice", {"lens", "from", "to", "axes"}, {"y"}),
+                            node("Neg", {"y"}, {"z"})},
+                           {},
+                           {value_info("x", 1, {dim("n"), 3, dim("m")}), value_info("from", 7, {1}),
+                            value_info("to", 7, {1}), value_info("axes", 7, {1})},
+                           {value_info("y"), value_info("z")}});
+  const auto out =
+      run_model(m, {argument(shape(dtype::f32, {2, 3, 5})), whole({1}, {1}), whole({1}, {3}), whole({1}, {0})});
+  EXPECT_THAT(floats_of(out[0]), ElementsAre(3, 5));
+  EXPECT_THAT(floats_of(out[1]), ElementsAre(-3, -5));
+}
+
 TEST(run_time_sizes, slices_and_ranges_are_written_as_onnx) {
   const auto m = model_of(
       {{node("Slice", {"x", "from", "to", "axes", "steps"}, {"y"}), node("Range", {"a", "b", "c"}, {"z"})},
@@ -198,6 +227,10 @@ TEST(run_time_sizes, ranges_and_filled_tensors) {
                halves[static_cast<std::size_t>(k)] != static_cast<float>(k) / 2 - 2;
     EXPECT_EQ(wrong, 0);
   }
+  const auto one = [](std::int16_t v) { return argument::of<std::int16_t>({}, std::vector<std::int16_t>{v}); };
+  const argument shorts = run_open("Range", 11, {one(20'000), one(-20'000), one(-1)})[0];
+  ASSERT_EQ(shorts.elements(), 40'000);
+  EXPECT_EQ(shorts.as<std::int16_t>()[39'999], -19'999);
   EXPECT_EQ(lens_of(run_open("ConstantOfShape", 9, {whole({2}, {2, 0})})[0]), (lens{2, 0}));
   EXPECT_THAT(floats_of(run_open("ConstantOfShape", 9, {whole({1}, {2})})[0]), ElementsAre(0, 0));
   EXPECT_ANY_THROW(run_open("ConstantOfShape", 9, {whole({1}, {-2})}));

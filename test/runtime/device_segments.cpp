@@ -3,6 +3,7 @@
 
 #include "kiln/graph/builder.hpp"
 #include "kiln/op/dynamic/selection.hpp"
+#include "kiln/op/dynamic/slice_at.hpp"
 #include "kiln/runtime/executable.hpp"
 #include "kiln/runtime/run_options.hpp"
 #include "peer/gpu/alone/fake_gpu.hpp"
@@ -55,6 +56,35 @@ TEST(device_segments, read_and_write_the_devices_memory) {
     queue->wait();
     EXPECT_EQ(floats_of(where, out[0]), (std::vector<float>{4, 3, 0, 8}));
     EXPECT_EQ(floats_of(where, out[1]), (std::vector<float>{1, 0, -3, 5}));
+  }
+}
+
+// A slice that a run places lies in what the device made, and what follows reads it there.
+TEST(device_segments, slice_the_devices_memory) {
+  const fake::gpu_target gpu;
+  const device& where = *gpu.get_device();
+  builder b;
+  const value x = b.input("x", dtype::f32, {4});
+  std::vector<value> operands{x + x};
+  for (const char* const name : {"from", "to", "axes", "steps"}) operands.push_back(b.input(name, dtype::i64, {1}));
+  const value part = b.add(op::slice_at{{dimension::symbol("length")}}, operands[0], operands[1], operands[2],
+                           operands[3], operands[4]);
+  b.output(part, "part");
+  b.output(part + part, "twice");
+  const executable exe = compile(b.finish(), gpu);
+  const auto number = [](std::int64_t v) { return argument::of<std::int64_t>({1}, std::vector<std::int64_t>{v}); };
+  const argument given = argument::of<float>({4}, std::vector<float>{1, 2, 3, 4});
+  for (const std::int64_t step : {1, -2}) {
+    const bool back = step < 0;
+    const auto out =
+        exe.run({{on_device(where, given), number(back ? -1 : 1), number(back ? -9 : 9), number(0), number(step)}});
+    const std::vector<float> expected = back ? std::vector<float>{8, 4} : std::vector<float>{4, 6, 8};
+    const auto part_of = out[0].to<float>(), twice = out[1].to<float>();
+    ASSERT_EQ(part_of.size(), expected.size());
+    for (std::size_t k = 0; k < expected.size(); ++k) {
+      EXPECT_EQ(part_of[k], expected[k]);
+      EXPECT_EQ(twice[k], 2 * expected[k]);
+    }
   }
 }
 

@@ -37,10 +37,12 @@ template <class T> std::int64_t size_of_range(std::span<const argument> in) {
 
 constexpr int lanes = 16;
 
-// Sums of integers wrap, of whatever sign.
+// Sums of integers wrap, of whatever sign; 64 bits, for products of 16 are computed as signed ones of 32.
 template <class U> void write_integers(U start, U delta, std::int64_t first, std::int64_t last, U* to) {
   using V [[gnu::vector_size(lanes * sizeof(U))]] = U;
-  const auto at = [&](std::int64_t k) { return static_cast<U>(start + static_cast<U>(static_cast<U>(k) * delta)); };
+  const auto at = [&](std::int64_t k) {
+    return static_cast<U>(std::uint64_t{start} + static_cast<std::uint64_t>(k) * std::uint64_t{delta});
+  };
   V v;
   for (int i = 0; i < lanes; ++i) v[i] = at(first + i);
   const V step = V{} + static_cast<U>(delta * static_cast<U>(lanes));

@@ -9,6 +9,9 @@ namespace kiln::op {
 argument slice_at::view(std::span<const argument> in) {
   const auto starts = in[1].to<std::int64_t>(), ends = in[2].to<std::int64_t>(), axes = in[3].to<std::int64_t>(),
              steps = in[4].to<std::int64_t>();
+  for (const std::size_t n : {ends.size(), axes.size(), steps.size()})
+    if (n != starts.size())
+      raise(fault::of(errc::shape_mismatch, "ends, axes and steps of a slice, as many as starts", starts.size(), n));
   const shape& of = in[0].get_shape();
   shape s{of.type, of.lens};
   dims strides = of.element_strides();

@@ -276,10 +276,12 @@ pass_note fuse_expanded_depthwise(program& p) {
       if (!found) continue;
       const std::uint32_t first = found->between.instruction;
       const shape& x = m.shape_of(m[first].inputs[found->expand.body.operands[0]]);
-      if (!gains(strips_of(*found, sizes(x), sizes(m.shape_of(found->between))))) {
+      // rows of unknown width may exceed any buffer
+      const bool known = x.lens[2].is_constant() && x.lens[3].is_constant();
+      if (!known || !gains(strips_of(*found, sizes(x), sizes(m.shape_of(found->between))))) {
         note.remark(
             text("a depthwise convolution stays a step beside the pointwise one before it where what is between "
-                 "stays in the caches or the matrix unit multiplies"));
+                 "stays in the caches, its rows have no known width or the matrix unit multiplies"));
         continue;
       }
       module_graph body;

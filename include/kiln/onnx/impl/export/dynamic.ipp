@@ -41,10 +41,20 @@ void write_non_max_suppression(exporter& x, const exported& e) {
   x.write("NonMaxSuppression", in, e.out).set("center_point_box", std::int64_t{o.centered});
 }
 
+// ONNX has ranges of f32, f64, i16, i32 and i64; others are cast from one that holds their numbers.
 void write_progression(exporter& x, const exported& e) {
+  const dtype t = e.result().type;
+  const bool written = t == dtype::f32 || t == dtype::f64 || t == dtype::i16 || t == dtype::i32 || t == dtype::i64;
+  const dtype as = written ? t : is_integer(t) ? dtype::i64 : dtype::f32;
   names in;
-  for (std::size_t k = 0; k < 3; ++k) in.push_back(e.types[k].rank() == 0 ? e.in[k] : x.reshaped(e.in[k], {}));
-  x.write("Range", in, e.out);
+  for (std::size_t k = 0; k < 3; ++k) {
+    in.push_back(e.types[k].rank() == 0 ? e.in[k] : x.reshaped(e.in[k], {}));
+    if (!written) in.back() = x.cast(in.back(), as);
+  }
+  if (written)
+    x.write("Range", in, e.out);
+  else
+    x.write("Cast", {x.make("Range", in)}, e.out).set("to", static_cast<std::int64_t>(to_element(t)));
 }
 
 // A position is a scalar.

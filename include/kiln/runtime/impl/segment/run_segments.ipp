@@ -6,6 +6,7 @@
 #include "kiln/op/dynamic/loop.hpp"
 #include "kiln/op/dynamic/progression.hpp"
 #include "kiln/op/dynamic/selection.hpp"
+#include "kiln/op/dynamic/slice_at.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/impl/run/device_mirror.hpp"
 #include "kiln/runtime/impl/segment/segments.hpp"
@@ -20,6 +21,9 @@ bool makes_own_memory(const host_step& s) {
   return !s.bodies.empty() || s.op.is<op::compress>() || s.op.is<op::nonzero>() || s.op.is<op::unique>() ||
          s.op.is<op::non_max_suppression>() || s.op.is<op::progression>();
 }
+
+// A step whose result lies in its first operand, which it doesn't read.
+bool is_view(const host_step& s) { return s.op.is<op::slice_at>() && !is_object(s.results[0].type); }
 
 // How many of a step's operands the host reads: a body takes what follows them where it lies.
 std::size_t read_on_host(const host_step& s) {
@@ -144,7 +148,8 @@ class segment_run {
     const auto start = options_.profile ? clock::now() : clock::time_point();
     try {
       std::vector<argument> in = gather(s.in);
-      for (std::size_t k = 0; k < std::min(in.size(), read_on_host(s)); ++k) in[k] = on_host(in[k], where_);
+      for (std::size_t k = is_view(s); k < std::min(in.size(), read_on_host(s)); ++k) in[k] = on_host(in[k], where_);
+      if (is_view(s)) viewed_.push_back(in[0]);
       std::vector<argument> room;
       for (const std::uint32_t k : s.out) room.push_back(is_on(where_, wanted(k)) ? argument() : wanted(k));
       auto made = run_host_step(s, in, symbols_, take(s.bodies.size()), options_, room, pool_);
@@ -170,8 +175,9 @@ class segment_run {
     }
     if (options_.profile) options_.profile(step_, std::chrono::duration<double>(clock::now() - start).count());
     if (options_.observe) {
+      std::vector<argument> here;
       std::vector<tensor> seen;
-      for (const std::uint32_t k : s.out) seen.push_back(tensor_of(slots_[k]));
+      for (const std::uint32_t k : s.out) seen.push_back(tensor_of(here.emplace_back(on_host(slots_[k], where_))));
       options_.observe(step_, seen);
     }
     ++step_;
@@ -185,7 +191,8 @@ class segment_run {
   const device* const where_;  // null: all memory is the host's
   known_symbols symbols_;
   std::vector<argument> slots_;
-  std::vector<bool> own_;  // by slot: a step made it, in memory that nothing else has
+  std::vector<bool> own_;         // by slot: a step made it, in memory that nothing else has
+  std::vector<argument> viewed_;  // what views in slots lie in
   std::map<std::uint32_t, argument> wanted_;
   std::size_t used_ = 0, step_ = 0;
 };
@@ -227,6 +234,8 @@ class segmented_program final : public runner {
                   memory_of(inputs, outputs));
     for (std::size_t i = 0; i < inputs.size(); ++i) r.put(static_cast<std::uint32_t>(i), inputs[i]);
     r.run();
+    for (const std::uint32_t slot : cut_.outputs)
+      if (const argument made = r.value(slot); is_overwritten(made, outputs)) r.put(slot, copied(made));
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       if (grows_[k]) continue;
       bool own = false;
@@ -250,6 +259,17 @@ class segmented_program final : public runner {
     }
     return found;
   }
+
+  // Whether handing out results writes where one still lies: a view of an input, whose memory an output may have.
+  static bool is_overwritten(const argument& made, std::span<const argument> outputs) {
+    if (is_unset(made) || is_object(made.get_shape().type)) return false;
+    return std::any_of(outputs.begin(), outputs.end(), [&](const argument& o) {
+      const bool is_there = o.data() == made.data() && made.get_shape().standard();
+      return !is_unset(o) && !is_there && memory_extent(o).meets(memory_extent(made));
+    });
+  }
+
+  argument copied(const argument& a) const { return is_on(where_.get(), a) ? on_host(a, where_.get()) : a.copy(); }
 
   known_symbols symbols_of(const symbol_values& outer, std::span<const argument> inputs) const {
     known_symbols known(outer);
