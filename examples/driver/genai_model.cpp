@@ -124,6 +124,7 @@ genai_model load_genai_model(const genai_flags& flags) {
   language::tokenizer t = model->text_tokenizer();
   genai_model out{std::move(model), std::move(t), {c.search, c.speculative, {}, flags.forced_tokens}, nullptr};
   auto& [search, speculative, guide, forced_tokens] = out.options;
+  if (flags.decoder.context) search.max_length = std::min(search.max_length, *flags.decoder.context);
   for (const std::string& s : flags.search) set_search(search, s);
   out.adapters = std::make_shared<language::adapters>(out.model);
   for (const std::string& file : flags.adapters) out.adapters->load(std::filesystem::path(file), file);

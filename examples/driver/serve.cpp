@@ -47,6 +47,14 @@ std::vector<std::string> keys_of(const std::string& file) {
   return out;
 }
 
+// One text behind each mention of the option: what follows is a model.
+void add_each(CLI::App& verb, const std::string& option, std::vector<std::string>& into, const std::string& help) {
+  verb.add_option(option, into, help)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+}
+
 // A line at a time, from any thread.
 std::function<void(std::string_view)> log_of(const std::string& file) {
   auto out = std::make_shared<std::ofstream>();
@@ -132,6 +140,7 @@ int serve_models(serve_flags flags) {
     for (std::string& key : keys_of(flags.key_file)) flags.service.api_keys.push_back(std::move(key));
   if (!flags.template_file.empty()) {
     const auto bytes = read_file(flags.template_file);
+    if (bytes.empty()) throw usage_error("serve --chat-template: " + flags.template_file + " is empty");
     flags.service.models.chat_template.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
   flags.service.log = log_of(flags.log_file);
@@ -172,10 +181,10 @@ void add_serve(CLI::App& line, std::function<int()>& run) {
   verb->add_option("--host", h.address, "the address to listen at")->capture_default_str();
   verb->add_option("--port", h.port, "the port; 0: any that is free, which the log tells")->capture_default_str();
   verb->add_option("--grpc-port", flags->grpc_port, "a port for KServe's protocol over gRPC; 0: any that is free");
-  verb->add_option("--api-key", s.api_keys, "A key that requests must have; may be repeated");
+  add_each(*verb, "--api-key", s.api_keys, "A key that requests must have; may be repeated");
   verb->add_option("--api-key-file", flags->key_file, "A file with a key in each line");
-  verb->add_option("--allow-origin", s.origins,
-                   "An origin such as http://localhost:3000 whose pages may ask from a browser, or *; may be repeated");
+  add_each(*verb, "--allow-origin", s.origins,
+           "An origin such as http://localhost:3000 whose pages may ask from a browser, or *; may be repeated");
   verb->add_option("--tls-cert", h.certificate, "A chain of certificates in PEM, for HTTPS");
   verb->add_option("--tls-key", h.key, "Its key in PEM");
   verb->add_option("--connections", h.connections, "connections that are served at a time")->capture_default_str();

@@ -78,6 +78,8 @@ TEST(serve_protocol, refusals_name_the_field_and_what_was_found) {
   expect_refused(false, text_with(R"("best_of": 3)"), "best_of", "as many as n");
   expect_refused(false, text_with(R"("echo": true, "logprobs": 1)"), "echo", "logprobs");
   expect_refused(false, text_with(R"("max_tokens": 3, "min_tokens": 4)"), "min_tokens", "at most the 3 of max_tokens");
+  expect_refused(false, text_with(R"("min_tokens": 9223372036854775807)"), "min_tokens",
+                 "at most the 16 of max_tokens");
   for (const std::string key : {"\"min_tokens\": 1", "\"ignore_eos\": true"})
     expect_refused(true, chat_with(key + R"(, "response_format": {"type": "json_object"})"),
                    key.substr(1, key.find('"', 1) - 1), "beside a form");

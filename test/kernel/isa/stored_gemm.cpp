@@ -44,9 +44,9 @@ template <class Stored> void check(kiln::thread_pool& pool, const product_case& 
   p.c = out.data(), p.c_row = c_row;
   p.batch = c.batch, p.a_batch = c.m * (c.k + 1), p.c_batch = (c.m + gap) * c_row;
   p.task_rows = c.task_rows;
-  // a line more than it asks for, which stays as it is; NaN before it is written
+  // a line beyond those that it asks for, which stays as it is; NaN before it is written
   const std::int64_t size = stored_gemm_scratch_size(c.batch * c.m, c.n, c.k, pool.size());
-  std::vector<kiln::vec<float, 16>> scratch(static_cast<std::size_t>(size / 16 + 1),
+  std::vector<kiln::vec<float, 16>> scratch(static_cast<std::size_t>((size + 15) / 16 + 1),
                                             kiln::broadcast<kiln::vec<float, 16>>(std::nanf("")));
   scratch.back() = kiln::broadcast<kiln::vec<float, 16>>(5);
   auto* const floats = reinterpret_cast<float*>(scratch.data());

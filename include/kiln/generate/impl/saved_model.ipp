@@ -68,6 +68,9 @@ void copy_draft(const config& c, const fs::path& to) {
   if (format_of(file) == model_format::safetensors)
     throw error(errc::unsupported, file.string() + ": expected a draft model in one file, found safetensors");
   if (!fs::exists(file)) throw error(errc::not_found, file.string() + ": expected a draft model, found no file");
+  for (const fs::path& part : gguf_parts(file))
+    if (!fs::exists(part))
+      throw error(errc::not_found, part.string() + ": expected a part of the draft model, found no file");
   const fs::path folder = (to / c.draft->filename).parent_path();
   fs::create_directories(folder);
   for (const fs::path& part : gguf_parts(file))

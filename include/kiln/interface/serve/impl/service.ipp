@@ -231,6 +231,10 @@ struct service::parts {
 service::service(service_options options) : parts_(new parts{std::move(options)}) {
   for (const std::string& key : parts_->options.api_keys)
     if (key.empty()) raise(errc::invalid_argument, "kiln serve: expected keys with characters, found an empty one");
+  for (const std::string& origin : parts_->options.origins)
+    if (origin != "*" && (origin.find("://") == std::string::npos || origin.ends_with('/')))
+      raise(errc::invalid_argument,
+            "kiln serve: expected * or an origin such as http://localhost:3000, found '" + origin + "'");
   parts_->models = load_models(parts_->options.models);
   if (!parts_->options.collector.empty())
     parts_->traces.emplace(parts_->options.collector,

