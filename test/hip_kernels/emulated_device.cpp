@@ -80,8 +80,8 @@ void wait_for_block() { wait(state::waits_for_block); }
 void wait_for_warp() { wait(state::waits_for_warp); }
 std::byte* exchange_slot(int thread) { return slots.data() + thread * exchange_bytes; }
 
-void run_grid(int blocks_x, int blocks_y, int threads, std::size_t shared_bytes,
-              const std::function<void(char*)>& body) {
+void run_grid(int blocks_x, int blocks_y, int threads, std::size_t shared_bytes, const std::function<void(char*)>& body,
+              bool by_columns) {
   lanes_of_block.resize(static_cast<std::size_t>(threads));
   for (lane_coroutine& lane : lanes_of_block)
     if (!lane.stack) lane.stack = std::make_unique<char[]>(stack_bytes);
@@ -89,12 +89,11 @@ void run_grid(int blocks_x, int blocks_y, int threads, std::size_t shared_bytes,
   std::vector<char> memory(shared_bytes + 128);
   current_shared = memory.data() + (128 - reinterpret_cast<std::uintptr_t>(memory.data()) % 128);
   current_body = &body;
-  for (int y = 0; y < blocks_y; ++y)
-    for (int x = 0; x < blocks_x; ++x) {
-      std::memset(memory.data(), 0xff, memory.size());
-      now.block_x = x, now.block_y = y;
-      run_block(threads);
-    }
+  for (int i = 0; i < blocks_x * blocks_y; ++i) {
+    std::memset(memory.data(), 0xff, memory.size());
+    now.block_x = by_columns ? i / blocks_y : i % blocks_x, now.block_y = by_columns ? i % blocks_y : i / blocks_x;
+    run_block(threads);
+  }
 }
 
 }  // namespace kiln::gpu

@@ -37,8 +37,11 @@ KILN_FN void attention_over_blocks(const attention_operand<const T>& q, const at
   s.keys = position + s.queries;
   const int low = table.window > 0 && position >= table.window ? position - table.window + 1 : 0;
   const int steps = (s.keys - low + Tile::keys - 1) / Tile::keys, worth = (steps + 1) / 2;
-  s.splits = worth < s.splits ? worth : s.splits;
+  const int launched = s.splits;
+  s.splits = worth < launched ? worth : launched;
   if (split >= s.splits) return;
+  // each block_y has room for all splits that were launched, where split_sums counts those that work
+  s.partial += static_cast<i64>(block_y()) * (launched - s.splits) * split_floats(rows, Tile::value_depth);
   // counters of a row, one a head, where split_sums counts one for each block_y
   s.arrivals = reinterpret_cast<int*>(row + block_table::counters) + kv_head - block_y();
   const int begin = low + steps * split / s.splits * Tile::keys,
