@@ -22,7 +22,7 @@ class late_widening {
 
 bool widens_late();
 
-/// A smaller constant is not worth it.
+/// Smaller constants are not worth it: bytes of products' operands, and of scales.
 inline constexpr std::size_t least_late_bytes = 1 << 20, least_late_scales = 1 << 16;
 
 /// Whether an instruction converts such a constant, through views of it, to f32.

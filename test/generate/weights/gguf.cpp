@@ -203,14 +203,6 @@ TEST(gguf_models, of_several_files_one_is_named) {
   EXPECT_EQ(read_config(folder.path()).decoder.filename, "model.gguf");
 }
 
-std::vector<float> logits_of(const language_model& m) {
-  workspace w = m.program().make_workspace();
-  sequence_state s = m.new_state();
-  std::vector<float> out(9 * static_cast<std::size_t>(m.vocabulary_size()));
-  m.run(s, w, prompt_of(9, static_cast<std::size_t>(m.vocabulary_size())), 9, out);
-  return out;
-}
-
 // A saved model needs its file no more, and gives the same numbers: of blocks, and of floats that become blocks.
 TEST(gguf_models, are_saved_with_their_weights_as_they_are_used) {
   for (const bool is_gguf : {true, false}) {

@@ -19,13 +19,6 @@ void write_parts(const test::temporary_folder& to, const gguf_writer& model) {
   const auto parts = model.parts(3);
   for (std::size_t k = 0; k < parts.size(); ++k) to.write(part_name(k), parts[k]);
 }
-std::vector<float> logits_of(const language_model& m) {
-  workspace w = m.program().make_workspace();
-  sequence_state s = m.new_state();
-  std::vector<float> out(9 * static_cast<std::size_t>(m.vocabulary_size()));
-  m.run(s, w, prompt_of(9, static_cast<std::size_t>(m.vocabulary_size())), 9, out);
-  return out;
-}
 
 TEST(gguf_parts, are_read_by_the_path_of_any_or_of_the_folder) {
   const test::temporary_folder whole, folder;

@@ -140,4 +140,13 @@ inline std::vector<token> prompt_of(std::size_t n, std::size_t vocabulary, unsig
   return out;
 }
 
+/// Of a prompt of nine tokens.
+inline std::vector<float> logits_of(const language_model& m) {
+  workspace w = m.program().make_workspace();
+  sequence_state s = m.new_state();
+  std::vector<float> out(9 * static_cast<std::size_t>(m.vocabulary_size()));
+  m.run(s, w, prompt_of(9, static_cast<std::size_t>(m.vocabulary_size())), 9, out);
+  return out;
+}
+
 }  // namespace kiln::language::testing

@@ -3,6 +3,12 @@
 
 namespace kiln {
 
+/// A number in [0, 1) of the first 53 bits of two random words.
+KILN_FN constexpr double unit_number(scalar::u32 high, scalar::u32 low) {
+  const double high_bits = high >> 5, low_bits = low >> 6;
+  return (high_bits * 67108864.0 + low_bits) / 9007199254740992.0;
+}
+
 /// The four random words of a counter: Philox of four words and ten rounds (Salmon, Moraes, Dror and Shaw 2011). Words
 /// of different counters, or of different keys, are independent, so that any of them is made without those before it.
 struct philox {
@@ -21,10 +27,7 @@ struct philox {
     }
   }
   /// Number 0 or 1 of two in [0, 1), 53 bits each.
-  KILN_FN constexpr double number(int which) const {
-    const double high_bits = words[2 * which] >> 5, low_bits = words[2 * which + 1] >> 6;
-    return (high_bits * 67108864.0 + low_bits) / 9007199254740992.0;
-  }
+  KILN_FN constexpr double number(int which) const { return unit_number(words[2 * which], words[2 * which + 1]); }
 
  private:
   KILN_FN static constexpr scalar::u32 low_word(scalar::u64 x) { return static_cast<scalar::u32>(x); }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "kiln/generate/impl/join_rows.hpp"
+#include "kiln/op/nn/block_attention.hpp"
 
 namespace kiln::language::detail {
 
@@ -12,7 +13,7 @@ struct page_plan;
 inline constexpr std::string_view table_input = "kiln.table";
 
 /// Words of a table's row before the addresses of blocks, for layers of at most that many key heads.
-constexpr std::int64_t table_head(std::int64_t kv_heads) { return 4 + kv_heads; }
+constexpr std::int64_t table_head(std::int64_t kv_heads) { return op::block_attention::counters + kv_heads; }
 
 /// Makes the attentions of a joined program `op::block_attention`, which reads a table in place of the address of a
 /// batch, and computes in the type that blocks are stored in. Sets the plan's `row_tokens` and `table_head`. Where the

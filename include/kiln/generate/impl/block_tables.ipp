@@ -5,7 +5,6 @@
 #include "kiln/generate/impl/model_plan.hpp"
 #include "kiln/generate/impl/probe.hpp"
 #include "kiln/graph/rewriter.hpp"
-#include "kiln/op/nn/block_attention.hpp"
 #include "kiln/op/nn/paged_attention.hpp"
 #include "kiln/op/pointwise/convert.hpp"
 

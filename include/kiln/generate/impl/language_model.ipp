@@ -7,6 +7,7 @@
 #include "kiln/core/page_memory.hpp"
 #include "kiln/generate/impl/sequence_memory.hpp"
 #include "kiln/generate/weights/model_files.hpp"
+#include "kiln/op/nn/block_attention.hpp"
 #include "kiln/text/guidance/vocabulary.hpp"
 
 namespace kiln::language {
@@ -70,7 +71,9 @@ void fill_table(argument& to, const detail::page_plan& pages, std::span<const op
     for (std::int64_t i = 0; i < s.tokens; i += pages.row_tokens, row += width) {
       const std::int64_t n = std::min(pages.row_tokens, s.tokens - i), end = s.past + i + n;
       std::fill(row, row + width, 0);
-      row[0] = first + i, row[1] = n, row[2] = s.past + i, row[3] = s.past;
+      using table = op::block_attention;
+      row[table::first] = first + i, row[table::tokens] = n, row[table::position] = s.past + i;
+      row[table::past] = s.past;
       for (std::int64_t b = 0; b * pages.block < end; ++b)
         row[pages.table_head + b] = std::bit_cast<std::int64_t>(s.blocks[b]);
     }

@@ -26,6 +26,7 @@ struct completion_request {
   bool stream = false, include_usage = false, echo = false;
   bool adds_special = false;  ///< the special tokens around a text
 
+  static constexpr std::int64_t tokens_of_text = 16;  ///< of a text where nothing is said
   std::optional<std::int64_t> max_tokens{}, seed{}, top_k{};
   std::int64_t min_tokens = 0;  ///< before which nothing ends a text by the model's choice
   bool ignores_end = false;     ///< as if that were `max_tokens`

@@ -15,10 +15,10 @@ namespace kiln::serve {
 
 struct service_options {
   model_options models;
-  std::vector<std::string> api_keys;            ///< one of them is asked for under /v1 and /v2; none: nobody is asked
-  std::vector<std::string> origins{};           ///< whose pages may ask (`Access-Control-Allow-Origin`); "*": all
-  std::chrono::milliseconds longest{600'000};   ///< of a request
-  std::string collector{};                      ///< of OpenTelemetry, as `tracer` has it; empty: none
+  std::vector<std::string> api_keys;           ///< one of them is asked for by what uses a model; none: nobody is asked
+  std::vector<std::string> origins{};          ///< whose pages may ask (`Access-Control-Allow-Origin`); "*": all
+  std::chrono::milliseconds longest{600'000};  ///< of a request
+  std::string collector{};                     ///< of OpenTelemetry, as `tracer` has it; empty: none
   std::function<void(std::string_view)> log{};  ///< takes lines of JSON, in any thread
 };
 

@@ -1,9 +1,7 @@
 #pragma once
 #include <bit>
-#include <vector>
 
-#include "kiln/core/math.hpp"
-#include "kiln/op/evaluation.hpp"
+#include "kiln/op/nn/joined_sequences.hpp"
 #include "kiln/op/nn/paged_batch.hpp"
 
 namespace kiln::op {
@@ -24,27 +22,11 @@ struct paged_attention {
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 4 && in.size() != 5)
       return fault::of(errc::invalid_argument, "number of inputs", "4 or 5", in.size());
-    for (const shape& s : in.first(3)) {
+    for (const shape& s : in.first(3))
       if (s.type != dtype::f32) return fault::of(errc::unsupported, "dtype of the operands", dtype::f32, s.type);
-      if (s.rank() != 4) return fault::of(errc::shape_mismatch, "operands have rank 4", 4, s.rank());
-      if (!(s.lens[0] == dimension(1)))
-        return fault::of(errc::shape_mismatch, "sequences stand one after the other in one batch", 1, s.lens[0]);
-      if (!(s.lens[2] == in[0].lens[2]))
-        return fault::of(errc::shape_mismatch, "query, key and value have one length", in[0].lens[2], s.lens[2]);
-    }
-    const shape &q = in[0], &k = in[1], &v = in[2];
-    if (!(k.lens[1] == v.lens[1]))
-      return fault::of(errc::shape_mismatch, "key and value have equal heads", k.lens[1], v.lens[1]);
-    if (k.lens[1] == dimension(0) || !(q.lens[1] % k.lens[1] == dimension(0)))
-      return fault::of(errc::shape_mismatch, "query heads are a multiple of key heads", k.lens[1], q.lens[1]);
-    if (!(q.lens[3] == k.lens[3]))
-      return fault::of(errc::shape_mismatch, "query and key have equal last extents", q.lens[3], k.lens[3]);
     if (in[3].type != dtype::i64 || !(in[3].elements() == dimension(1)))
       return fault::of(errc::shape_mismatch, "the batch is one address", "i64[1]", in[3].lens);
-    if (in.size() == 5 && (in[4].type != dtype::f32 || in[4].rank() != 1 ||
-                           !(in[4].lens[0] == q.lens[1] || in[4].lens[0] == dimension(1))))
-      return fault::of(errc::shape_mismatch, "sinks are one number, or one for each head", q.lens[1], in[4].lens);
-    return shape{q.type, {q.lens[0], q.lens[1], q.lens[2], v.lens[3]}};
+    return detail::joined_attention_shape(in);
   }
 
   template <class T> constexpr void compute(Evaluation auto& e) const {
@@ -66,14 +48,13 @@ struct paged_attention {
         const std::int64_t g = h / (heads / kv_heads);
         const rows keys{*batch, s, at.keys, at.key_scales, g, depth},
             values{*batch, s, at.values, at.value_scales, g, width};
-        double sink = hidden;
-        if (e.has(4)) {
-          const auto sinks = e.template in<float>(4);
-          sink = static_cast<double>(sinks[sinks.size() == 1 ? 0 : h]);
-        }
+        const double sink = detail::sink_of(e, h);
         for (std::int64_t i = 0; i < s.tokens; ++i) {
           const std::int64_t row = h * n + first + i;
-          attend(q.data + row * depth, keys, values, s.past + i, sink, out.data + row * width);
+          detail::attend_token(
+              *this, q.data + row * depth, depth, width, s.past + i, sink,
+              [&](std::int64_t j, float* to) { read(keys, j, to); },
+              [&](std::int64_t j, float* to) { read(values, j, to); }, out.data + row * width);
         }
       }
       first += s.tokens;
@@ -81,7 +62,6 @@ struct paged_attention {
   }
 
  private:
-  static constexpr double hidden = -std::numeric_limits<double>::infinity();
   struct rows {
     const paged_batch& batch;
     const paged_sequence& sequence;
@@ -112,35 +92,10 @@ struct paged_attention {
       encode(to.batch.stored, &whole, to.at(position) + c * bytes, 1);
     }
   }
-  static void read(const rows& from, std::int64_t position, std::vector<float>& to) {
-    to.resize(static_cast<std::size_t>(from.depth));
-    decode(from.batch.stored, from.at(position), to.data(), from.depth);
+  static void read(const rows& from, std::int64_t position, float* to) {
+    decode(from.batch.stored, from.at(position), to, from.depth);
     if (has_page_scales(from.batch.stored))
-      for (float& x : to) x *= from.scale(position);
-  }
-  void attend(const float* q, const rows& keys, const rows& values, std::int64_t own, double sink, float* out) const {
-    const std::int64_t low = window > 0 && own >= window ? own - window + 1 : 0;
-    std::vector<float> row;
-    std::vector<double> weights, y(static_cast<std::size_t>(values.depth), 0);
-    double top = sink, sum = 0;
-    for (std::int64_t j = low; j <= own; ++j) {
-      read(keys, j, row);
-      double s = 0;
-      for (std::int64_t c = 0; c < keys.depth; ++c)
-        s += static_cast<double>(q[c]) * static_cast<double>(row[static_cast<std::size_t>(c)]);
-      s *= static_cast<double>(scale);
-      if (softcap > 0) s = static_cast<double>(softcap) * kiln::tanh(s / static_cast<double>(softcap));
-      weights.push_back(s);
-      top = kiln::max(top, s);
-    }
-    for (double& w : weights) sum += w = kiln::exp(w - top);
-    if (sink != hidden) sum += kiln::exp(sink - top);
-    for (std::int64_t j = low; j <= own; ++j) {
-      read(values, j, row);
-      for (std::size_t c = 0; c < y.size(); ++c)
-        y[c] += weights[static_cast<std::size_t>(j - low)] / sum * static_cast<double>(row[c]);
-    }
-    for (std::size_t c = 0; c < y.size(); ++c) out[c] = static_cast<float>(y[c]);
+      for (std::int64_t c = 0; c < from.depth; ++c) to[c] *= from.scale(position);
   }
 };
 

@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/backend/eigen/epilogue.hpp"
 #include "kiln/backend/eigen/isa.hpp"
 #include "kiln/graph/module.hpp"
 #include "kiln/runtime/tensor.hpp"
@@ -35,6 +36,12 @@ inline conv_problem problem_of(const op::convolution& conv, const ints& x, const
     }
   }
   return p;
+}
+
+/// `conv_epilogue::call` for the activation of a `fused_contraction` over pixels in NHWC.
+inline void activate_pixels(void* self, std::int64_t, std::int64_t, std::int64_t channels, std::int64_t,
+                            std::int64_t pixels, float* c, std::ptrdiff_t c_row) {
+  static_cast<const fused_contraction*>(self)->apply_activation(pixels, channels, c, c_row);
 }
 
 }  // namespace kiln::eigen

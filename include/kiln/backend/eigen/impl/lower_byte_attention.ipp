@@ -1,3 +1,4 @@
+#include "kiln/backend/eigen/impl/body_of_steps.hpp"
 #include "kiln/backend/eigen/impl/byte_attention_form.hpp"
 #include "kiln/backend/eigen/impl/byte_operands.hpp"
 #include "kiln/backend/eigen/impl/byte_products.hpp"
@@ -52,37 +53,6 @@ std::optional<byte_attention_form> find_form(const program& whole, const module_
   return find_byte_attention(request_of(whole, m, steps.scores, constant_of),
                              request_of(whole, m, steps.weights, constant_of),
                              request_of(whole, m, steps.result, constant_of));
-}
-
-// A body of the three steps; `inputs` become what its parameters are.
-module_graph body_of(const module_graph& m, const attention_steps& steps, small_vector<value_id>& inputs) {
-  module_graph body;
-  body.name = text("attention");
-  small_vector<value_id> parameters;
-  value_id made;
-  for (const value_id step : {steps.scores, steps.weights, steps.result}) {
-    const auto& ins = m.producer(step);
-    small_vector<value_id> in;
-    for (const value_id v : ins.inputs) {
-      if (v == steps.scores || v == steps.weights) {
-        in.push_back(made);
-        continue;
-      }
-      std::size_t k = 0;
-      while (k < inputs.size() && !(inputs[k] == v)) ++k;
-      if (k == inputs.size()) {
-        text name("p");
-        name.append(static_cast<std::int64_t>(k));
-        inputs.push_back(v);
-        parameters.push_back(body.add_parameter(name.view(), m.shape_of(v)));
-      }
-      in.push_back(parameters[k]);
-    }
-    made = body.add_with_shapes(ins.op, std::move(in), ins.results, ins.name.view());
-  }
-  body.outputs.push_back(made);
-  body.output_names.push_back(text("r0"));
-  return body;
 }
 
 class byte_attention_kernel final : public kernel {
@@ -189,7 +159,9 @@ pass_note fuse_byte_attention(program& p) {
         continue;
       }
       small_vector<value_id> inputs;
-      module_graph body = body_of(m, *steps, inputs);
+      module_graph body = body_of_steps(
+          m, "attention", {steps->scores.instruction, steps->weights.instruction, steps->result.instruction}, inputs,
+          [&](std::uint32_t k) { return m[k].op; });
       m[i].op = operation(op::fused{fusion::contraction, bodies.add(std::move(body))});
       m[i].inputs = std::move(inputs);
       note.count("attention");

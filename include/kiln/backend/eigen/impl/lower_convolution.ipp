@@ -34,11 +34,6 @@ void activate_channels(void* self, std::int64_t, std::int64_t, std::int64_t chan
   static_cast<const fused_contraction*>(self)->apply_activation(channels, pixels, c, c_row);
 }
 
-void activate_pixels(void* self, std::int64_t, std::int64_t, std::int64_t channels, std::int64_t, std::int64_t pixels,
-                     float* c, std::ptrdiff_t c_row) {
-  static_cast<const fused_contraction*>(self)->apply_activation(pixels, channels, c, c_row);
-}
-
 constexpr std::string_view method_names[] = {"direct_channels", "im2col",       "depthwise_nchw",
                                              "direct_rows",     "winograd 1x4", "nhwc_gemm",
                                              "winograd 2x2",    "winograd 4x4", "depthwise_nhwc"};

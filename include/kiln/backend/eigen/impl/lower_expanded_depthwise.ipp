@@ -1,5 +1,6 @@
 #include "kiln/backend/eigen/epilogue.hpp"
 #include "kiln/backend/eigen/expanded_depthwise.hpp"
+#include "kiln/backend/eigen/impl/body_of_steps.hpp"
 #include "kiln/backend/eigen/impl/convolution_problem.hpp"
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/kernel/conv/expanded_depthwise.hpp"
@@ -214,11 +215,6 @@ class expanded_depthwise_kernel final : public kernel {
     return strips_of(layers_, in[image()].lens, between_lens(in));
   }
 
-  static void activate_pixels(void* self, std::int64_t, std::int64_t, std::int64_t channels, std::int64_t,
-                              std::int64_t pixels, float* c, std::ptrdiff_t c_row) {
-    static_cast<const fused_contraction*>(self)->apply_activation(pixels, channels, c, c_row);
-  }
-
   // The epilogue of a layer, in `form`.
   static conv_epilogue bind(const layer& l, const std::vector<std::size_t>& inputs, std::span<const tensor> in,
                             const tensor& between, const tensor& out, kernels::affine_epilogue<float>& form) {
@@ -284,31 +280,9 @@ pass_note fuse_expanded_depthwise(program& p) {
                  "stays in the caches, its rows have no known width or the matrix unit multiplies"));
         continue;
       }
-      module_graph body;
-      body.name = text("strips");
-      small_vector<value_id> inputs, parameters;
-      value_id made;
-      for (const std::uint32_t k : {first, i}) {
-        small_vector<value_id> in;
-        for (const value_id v : m[k].inputs) {
-          if (k == i && v == found->between) {
-            in.push_back(made);
-            continue;
-          }
-          std::size_t at = 0;
-          while (at < inputs.size() && !(inputs[at] == v)) ++at;
-          if (at == inputs.size()) {
-            text name("p");
-            name.append(static_cast<std::int64_t>(at));
-            inputs.push_back(v);
-            parameters.push_back(body.add_parameter(name.view(), m.shape_of(v)));
-          }
-          in.push_back(parameters[at]);
-        }
-        made = body.add_with_shapes(as_fused(bodies, m, k), std::move(in), m[k].results, m[k].name.view());
-      }
-      body.outputs.push_back(made);
-      body.output_names.push_back(text("r0"));
+      small_vector<value_id> inputs;
+      module_graph body =
+          body_of_steps(m, "strips", {first, i}, inputs, [&](std::uint32_t k) { return as_fused(bodies, m, k); });
       m[i].op = operation(op::fused{fusion::contraction, bodies.add(std::move(body))});
       m[i].inputs = std::move(inputs);
       note.count("strips");

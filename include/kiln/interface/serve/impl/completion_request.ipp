@@ -90,7 +90,7 @@ void read_common(completion_request& to, fields& f) {
 
 // A text that has to go on can't end where its form does.
 void check_length(const completion_request& r, const fields& f) {
-  const auto most = r.max_tokens || r.is_chat ? r.max_tokens : 16;
+  const auto most = r.max_tokens || r.is_chat ? r.max_tokens : completion_request::tokens_of_text;
   if (most && r.min_tokens > *most) f.refuse("min_tokens", "at most the " + std::to_string(*most) + " of max_tokens");
   if (r.guidance.empty() || (r.min_tokens == 0 && !r.ignores_end)) return;
   f.refuse(r.ignores_end ? "ignore_eos" : "min_tokens", "no such field beside a form that the answer keeps to");

@@ -103,7 +103,7 @@ language::search_options search_of(const completion_request& asked, const langua
     beyond(found + " and " + std::to_string(*asked.max_tokens) + " to be made");
   // what the folder says holds where the request says nothing
   const auto most = s.max_length > length ? s.max_length : context;
-  s.max_length = length + asked.max_tokens.value_or(asked.is_chat ? most - length : 16);
+  s.max_length = length + asked.max_tokens.value_or(asked.is_chat ? most - length : completion_request::tokens_of_text);
   s.max_length = std::min(s.max_length, context);
   s.min_length = asked.ignores_end ? s.max_length : length + std::min(asked.min_tokens, s.max_length - length);
   return s;

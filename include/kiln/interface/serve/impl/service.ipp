@@ -77,12 +77,11 @@ const route_row* find_route(std::string_view path) {
   return nullptr;
 }
 
-// What uses a model. Everything that does takes POST, or is below /v1 or /v2.
-bool needs_key(std::string_view path) {
-  return path == "/v2" || path.starts_with("/v2/") || path.starts_with("/v1/") || path == "/tokenize" ||
-         path == "/detokenize";
-}
 bool is_kserve(std::string_view path) { return path == "/v2" || path.starts_with("/v2/"); }
+// What uses a model.
+bool needs_key(std::string_view path) {
+  return is_kserve(path) || path.starts_with("/v1/") || path == "/tokenize" || path == "/detokenize";
+}
 
 // What a browser asks before a page of another origin may send a request; it has no key yet.
 bool is_preflight(const http_request& r) {

@@ -1,6 +1,7 @@
 #include <numbers>
 #include <random>
 
+#include "kiln/core/math/philox.hpp"
 #include "kiln/onnx/impl/ops/common.hpp"
 #include "kiln/op/random/random_uniform.hpp"
 
@@ -92,7 +93,7 @@ variables import_multinomial(node_context& c) {
 }
 
 // Numbers in [0, 1) that say what a dropout keeps. Where their count is known and of a test's size, they are those of
-// ONNX's reference, which takes numpy's Mersenne Twister, with 53 bits of two of its numbers.
+// ONNX's reference, which takes numpy's Mersenne Twister.
 value dropout_numbers(node_context& c, const dims& lens) {
   constexpr std::int64_t most = 1 << 16;
   const dimension count = product(lens);
@@ -100,8 +101,8 @@ value dropout_numbers(node_context& c, const dims& lens) {
   std::mt19937 source(seed_of(c));
   std::vector<double> numbers(static_cast<std::size_t>(count.value()));
   for (double& x : numbers) {
-    const double high = source() >> 5, low = source() >> 6;
-    x = (high * 67108864.0 + low) / 9007199254740992.0;
+    const auto high = static_cast<std::uint32_t>(source()), low = static_cast<std::uint32_t>(source());
+    x = unit_number(high, low);
   }
   return c.build.constant(literal::of<double>({dtype::f64, lens}, std::span<const double>(numbers)));
 }

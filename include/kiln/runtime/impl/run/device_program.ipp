@@ -155,8 +155,8 @@ class device_program final : public planned_program {
 
   // What the caller has in the host's memory, on the device: inputs, the number of `launch::faults`, outputs.
   struct edge_layout {
-    std::size_t inputs = 0, all = 0;  // bytes
-    bool staged = false;              // passes through page-locked memory, in one copy each way
+    std::size_t inputs = 0, outputs = 0, all = 0;  // bytes: of inputs, before outputs, and in all
+    bool staged = false;                           // passes through page-locked memory, in one copy each way
   };
   edge_layout place_edges(run_memory& w, std::span<const argument> inputs, std::span<argument> outputs,
                           bool waits) const {
@@ -176,7 +176,7 @@ class device_program final : public planned_program {
       }
     }
     const std::size_t fault = reports_faults_ ? aligned(sizeof(std::int32_t)) : 0;
-    out.all += fault;
+    out.all += fault, out.outputs = out.inputs + fault;
     out.staged = plain && out.all != 0 && out.all <= most_staged;
     w.grow(w.on_device.edges, out.all);
     if (out.staged && w.on_device.staged.size() < out.all) {
@@ -184,7 +184,7 @@ class device_program final : public planned_program {
       w.on_device.staged = buffer();
       w.on_device.staged = where_->allocate_on_host(out.all);
     }
-    std::byte *at = w.on_device.edges.data(), *output_at = at + out.inputs + fault;
+    std::byte *at = w.on_device.edges.data(), *output_at = at + out.outputs;
     w.on_device.faults = at + out.inputs;
     for (std::size_t s = 0; s < plan_.buffers.size(); ++s) {
       const planned_buffer& b = plan_.buffers[s];
@@ -277,8 +277,8 @@ class device_program final : public planned_program {
         d.current.push_back(w.bases[s]);
     d.current.push_back(edges.staged ? d.staged.data() : nullptr);
     const auto run_between_copies = [&](device_queue& on) {
-      const std::size_t fault = reports_faults_ ? aligned(sizeof(std::int32_t)) : 0, back = edges.inputs;
-      if (edges.staged && edges.inputs + fault != 0) on.copy(d.edges.data(), d.staged.data(), edges.inputs + fault);
+      const std::size_t back = edges.inputs;  // the number of faults goes both ways
+      if (edges.staged && edges.outputs != 0) on.copy(d.edges.data(), d.staged.data(), edges.outputs);
       run_steps(w, on, options);
       if (edges.staged && edges.all != back) on.copy(d.staged.data() + back, d.edges.data() + back, edges.all - back);
     };

@@ -246,6 +246,8 @@ arguments run_progression(const caller& c, std::span<const argument> in) {
 
 }  // namespace
 
+bool is_view(const host_step& step) { return step.op.is<op::slice_at>() && !is_object(step.results[0].type); }
+
 small_vector<argument> run_host_step(const host_step& step, std::span<const argument> in, const known_symbols& symbols,
                                      std::span<run_memory> inner, const run_options& options,
                                      std::span<const argument> wanted, thread_pool& pool) {
@@ -254,7 +256,7 @@ small_vector<argument> run_host_step(const host_step& step, std::span<const argu
   if (step.op.is<op::loop>()) return run_loop(c, in);
   if (step.op.is<op::compress>() && !is_object(in[0].get_shape().type)) return run_compress(c, in);
   if (step.op.is<op::progression>()) return run_progression(c, in);
-  if (step.op.is<op::slice_at>() && !is_object(in[0].get_shape().type)) return {op::slice_at::view(in)};
+  if (is_view(step)) return {op::slice_at::view(in)};
   operation op = step.op;
   op.substitute(symbols.values);
   if (op.table().produce) return op.produce(in);

@@ -6,7 +6,6 @@
 #include "kiln/op/dynamic/loop.hpp"
 #include "kiln/op/dynamic/progression.hpp"
 #include "kiln/op/dynamic/selection.hpp"
-#include "kiln/op/dynamic/slice_at.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/impl/run/device_mirror.hpp"
 #include "kiln/runtime/impl/segment/segments.hpp"
@@ -21,9 +20,6 @@ bool makes_own_memory(const host_step& s) {
   return !s.bodies.empty() || s.op.is<op::compress>() || s.op.is<op::nonzero>() || s.op.is<op::unique>() ||
          s.op.is<op::non_max_suppression>() || s.op.is<op::progression>();
 }
-
-// A step whose result lies in its first operand, which it doesn't read.
-bool is_view(const host_step& s) { return s.op.is<op::slice_at>() && !is_object(s.results[0].type); }
 
 // How many of a step's operands the host reads: a body takes what follows them where it lies.
 std::size_t read_on_host(const host_step& s) {

@@ -67,6 +67,9 @@ segmentation cut_program(compiled_program& p, const target& t, const plan_choice
 std::unique_ptr<const runner> make_segmented_program(compiled_program& p, const target& t, const plan_choices& choices,
                                                      const std::vector<output_alias>& aliases);
 
+/// Whether a step's result lies in its first operand, which it doesn't read.
+bool is_view(const host_step& step);
+
 /// Runs one host step; `inner` has memory for each of its bodies, `wanted` what the caller has for its results, where
 /// it has some: what bodies make of that shape is made there.
 small_vector<argument> run_host_step(const host_step& step, std::span<const argument> in, const known_symbols& symbols,

@@ -8,6 +8,11 @@
 namespace kiln::hip {
 namespace {
 
+using table_words = gpu::block_table;
+static_assert(table_words::first == op::block_attention::first && table_words::tokens == op::block_attention::tokens &&
+              table_words::position == op::block_attention::position &&
+              table_words::past == op::block_attention::past && table_words::counters == op::block_attention::counters);
+
 /// Attention over blocks of caches. What a launch is depends on the table's extents alone, not on how long sequences
 /// are, so that steps of a sequence replay one recording.
 class block_attention_kernel final : public gpu_kernel {
