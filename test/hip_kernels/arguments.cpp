@@ -67,15 +67,15 @@ TEST(device_arguments, operands_of_each_result_are_prefetched_by_lines_of_the_ca
 
 // Templates of the device add no field to what the host fills.
 static_assert(sizeof(gpu::matrix_operand<float, true, 4>) == sizeof(matrix_argument));
-static_assert(sizeof(gpu::image_operand<float, true, true, 1, 3, 3, 3>) == sizeof(image_argument));
+static_assert(sizeof(gpu::image_operand<float, true, 3, 1, 3, 3, 3>) == sizeof(image_argument));
 static_assert(sizeof(gpu::result_place<float, true>) == sizeof(result_argument));
 
 TEST(device_arguments, factors_name_their_types) {
   const gemm_problem p = small_problem();
   EXPECT_EQ(p.a.text(dtype::f32), "matrix_operand<float, true, 4>");
   EXPECT_EQ(p.b.text(dtype::f16), "matrix_operand<f16, false, 2>");
-  const gemm_factor image{image_argument{}, true, 8, "true, 8, 64, 3, 3"};
-  EXPECT_EQ(image.text(dtype::f16), "image_operand<f16, true, true, 8, 64, 3, 3>");
+  const gemm_factor image{image_argument{}, true, 8, "64, 8, 64, 3, 3"};
+  EXPECT_EQ(image.text(dtype::f16), "image_operand<f16, true, 64, 8, 64, 3, 3>");
 }
 
 TEST(device_arguments, shared_memory_of_a_plan_is_what_its_kernel_divides) {

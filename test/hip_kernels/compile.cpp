@@ -183,13 +183,18 @@ TEST(tile_kernels, tiles_of_wgmma_compile) {
   p.a = {hip::matrix_argument{nullptr, {0, 0}, 1024, 1}, true, 8};
   p.b = {hip::matrix_argument{nullptr, {0, 0}, 1, 1024}, false, 8};
   p.steps = {{0, 0, 1024, 1}}, p.types = {dtype::f16}, p.aligned = {16};
-  std::set<int> widths;
-  for (const hip::gemm_tile& tile : hip::tiles_for(p, where)) {
-    if (tile.atom != "wgmma" || !widths.insert(tile.cols).second) continue;
-    EXPECT_FALSE(hip::compile(hip::plan_gemm(p, nullptr, tile, where).what, where, {}).empty()) << tile.cols;
+  std::set<std::pair<bool, int>> kinds;
+  for (const bool swapped : {false, true}) {
+    for (const hip::gemm_tile& tile : hip::tiles_for(p, where)) {
+      if (tile.atom != "wgmma" || !kinds.emplace(tile.in_turns(), tile.cols).second) continue;
+      EXPECT_FALSE(hip::compile(hip::plan_gemm(p, nullptr, tile, where).what, where, {}).empty()) << tile.cols;
+    }
+    // copies of 256 columns that are contiguous would not keep the order of their pieces
+    EXPECT_EQ(kinds.contains(std::pair(true, 256)), swapped);
     std::swap(p.a, p.b);
   }
-  EXPECT_EQ(widths, (std::set<int>{64, 128, 256}));
+  EXPECT_EQ(kinds, (std::set<std::pair<bool, int>>{
+                       {false, 64}, {false, 128}, {false, 256}, {true, 64}, {true, 128}, {true, 256}}));
 }
 // Which products read constant weights as rows of runs: few rows, a constant, both depths contiguous.
 TEST(tile_kernels, few_rows_have_tiles_of_their_own) {

@@ -34,15 +34,16 @@ struct sizes {
 };
 constexpr int planes = 2, rows = 3, cols = 2;  // of the kernel
 
-// Images in NHWC, weights [filters, taps, channels].
-template <bool Backwards, int StridePlanes, int StrideRows, int StrideCols> void check(const sizes& z) {
-  constexpr int channels = 3, taps = planes * rows * cols;
+// Images in NHWC, weights [filters, channels / Together, taps, Together].
+template <bool Backwards, int StridePlanes, int StrideRows, int StrideCols, int channels = 3, int Together = channels>
+void check(const sizes& z) {
+  constexpr int taps = planes * rows * cols;
   const int in = z.in[0] * z.in[1] * z.in[2], pixels = z.out[0] * z.out[1] * z.out[2];
   const auto x = random_values<float>(static_cast<std::size_t>(z.batch * in * channels), 1),
              w = random_values<float>(static_cast<std::size_t>(z.filters * taps * channels), 2);
   std::vector<float> y(static_cast<std::size_t>(z.batch * z.filters * pixels), 77);
   using places = image_places<planes, Backwards, StridePlanes, StrideRows, StrideCols>;
-  using A = image_operand<float, true, true, 1, channels, rows, cols, places>;
+  using A = image_operand<float, true, Together, 1, channels, rows, cols, places>;
   using B = matrix_operand<float, true, 1>;
   A a{};
   a.base = x.data(), a.image_step = i64{in} * channels, a.channel_step = 1;
@@ -93,7 +94,8 @@ template <bool Backwards, int StridePlanes, int StrideRows, int StrideCols> void
           for (int c = 0; c < channels; ++c)
             expected[static_cast<std::size_t>((n * z.filters + f) * pixels + out)] +=
                 double{x[static_cast<std::size_t>((n * in + image) * channels + c)]} *
-                double{w[static_cast<std::size_t>((f * taps + place(kernel, k)) * channels + c)]};
+                double{w[static_cast<std::size_t>(f * taps * channels +
+                                                  (c / Together * taps + place(kernel, k)) * Together + c % Together)]};
         });
       });
   for (std::size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(static_cast<double>(y[i]), expected[i], 1e-4) << i;
@@ -102,6 +104,15 @@ template <bool Backwards, int StridePlanes, int StrideRows, int StrideCols> void
 TEST(device_convolution, volumes) {
   check<false, 1, 1, 1>({2, 3, 5, {3, 4, 5}, {2, 4, 4}, {}, {1, 1, 1}, {0, 1, 0}});
   check<false, 2, 1, 3>({1, 3, 4, {5, 6, 7}, {3, 4, 3}, {}, {1, 2, 1}, {1, 1, 1}});
+}
+
+// A step of the depth is 32 channels.
+TEST(device_convolution, some_channels_are_together) {
+  check<false, 1, 1, 1, 64, 32>({1, 64, 5, {2, 4, 3}, {1, 4, 2}, {}, {1, 1, 1}, {0, 1, 0}});
+  check<false, 2, 1, 3, 96, 48>({1, 96, 4, {5, 4, 4}, {2, 3, 2}, {}, {1, 1, 1}, {0, 1, 1}});
+  check<false, 1, 1, 1, 6, 2>({2, 6, 5, {2, 4, 3}, {1, 4, 2}, {}, {1, 1, 1}, {0, 1, 0}});
+  check<false, 1, 2, 1, 5, 1>({1, 5, 3, {2, 4, 3}, {1, 2, 2}, {}, {1, 1, 1}, {0, 1, 0}});
+  check<true, 1, 1, 1, 64, 64>({1, 64, 5, {2, 3, 3}, {3, 5, 4}, {}, {1, 1, 1}, {0, 0, 0}});
 }
 
 TEST(device_convolution, backwards) {

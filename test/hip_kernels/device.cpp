@@ -191,6 +191,59 @@ TEST_P(tile_kernels_on_device, convolutions) {
   }
 }
 
+// Of so many images that blocks work tile after tile, beside the first and the last image alone.
+TEST_P(tile_kernels_on_device, convolutions_of_many_images) {
+  const dtype t = GetParam();
+  if (t == dtype::f32) GTEST_SKIP() << "convolutions of 16-bit floats";
+  struct sizes {
+    std::int64_t batch, channels, filters, size, kernel, stride;
+    bool backwards;
+  };
+  for (const sizes z : {sizes{70, 64, 64, 28, 3, 1, false},
+                        {70, 128, 72, 29, 3, 2, false},
+                        {40, 3, 64, 64, 7, 2, false},
+                        {70, 64, 256, 28, 1, 1, false},
+                        {150, 256, 264, 7, 3, 1, false},
+                        {40, 64, 64, 20, 4, 2, true}}) {
+    SCOPED_TRACE(z.channels * 1000000 + z.filters * 1000 + z.size);
+    const auto make = [&](std::int64_t batch) {
+      return [=](builder& b) {
+        const auto x = b.input("x", t, {batch, z.size, z.size, z.channels}).transpose({0, 3, 1, 2});
+        const shape weights(
+            t, {z.backwards ? z.channels : z.filters, z.backwards ? z.filters : z.channels, z.kernel, z.kernel});
+        const value w = b.constant(literal(weights, constant_bytes(weights)));
+        const std::int64_t pad = z.backwards ? 1 : z.kernel / 2;
+        const value y =
+            z.backwards ? b.add(op::deconvolution{.stride = {z.stride, z.stride}, .pads = {pad, pad, pad, pad}}, x, w)
+                        : x.conv(w, {.stride = {z.stride, z.stride}, .pads = {pad, pad, pad, pad}});
+        const dims lens = y.get_shape().lens;
+        const value r = b.input("r", t, {batch, lens[2], lens[3], lens[1]}).transpose({0, 3, 1, 2});
+        const value out = (y * b.scalar(t, 0.05f) + b.input("bias", t, {z.filters, 1, 1})).relu() + r;
+        b.output(out.transpose({0, 2, 3, 1}));
+      };
+    };
+    const auto image_of = [&](const argument& a, std::int64_t image) {
+      dims lens = a.get_shape().lens;
+      lens[0] = 1;
+      argument to(shape(t, lens));
+      const std::int64_t bytes = to.get_shape().bytes().value();
+      std::memcpy(to.data(), a.data() + image * bytes, static_cast<std::size_t>(bytes));
+      return to;
+    };
+    const auto whole = make(z.batch), one = make(1);
+    const std::vector<argument> inputs = random_inputs(whole);
+    builder b;
+    whole(b);
+    const argument found = compile(b.finish(), hip_target(), plain_options()).run(inputs)[0];
+    for (const std::int64_t image : {std::int64_t{0}, z.batch - 1}) {
+      std::vector<argument> some = inputs;
+      for (const std::size_t k : {0, 1}) some[k] = image_of(inputs[k], image);
+      const double bound = t == dtype::f16 ? 8e-3 : 6e-2;
+      expect_close(image_of(found, image), reference_run(one, some)[0], {bound, bound * 2});
+    }
+  }
+}
+
 TEST_P(tile_kernels_on_device, volumes_and_transposed_convolutions) {
   const dtype t = GetParam();
   check([&](builder& b) {

@@ -7,15 +7,18 @@ namespace kiln::hip {
 
 /// Weights of a convolution, [filters, channels, taps...], or of a transposed one, [channels, filters of a group,
 /// taps...], as the product reads them: [groups, filters of a group, taps..., channels of a group], as a view of what
-/// is there.
+/// is there; where only some channels are `together`, [groups, filters, channels / together, taps..., together].
 struct filters_view {
   ints lens, strides;
-  filters_view(const ints& from, const ints& steps, std::int64_t groups, bool backwards) {
+  filters_view(const ints& from, const ints& steps, std::int64_t groups, bool backwards, std::int64_t together = 0) {
     const std::int64_t filters = backwards ? from[1] : from[0] / groups,
                        channels = backwards ? from[0] / groups : from[1];
     lens = {groups, filters}, strides = {(backwards ? channels : filters) * steps[0], steps[backwards ? 1 : 0]};
+    const std::int64_t channel = steps[backwards ? 0 : 1];
+    if (together == 0) together = channels;
+    if (together != channels) lens.push_back(channels / together), strides.push_back(together * channel);
     for (std::size_t d = 2; d < from.size(); ++d) lens.push_back(from[d]), strides.push_back(steps[d]);
-    lens.push_back(channels), strides.push_back(steps[backwards ? 0 : 1]);
+    lens.push_back(together), strides.push_back(channel);
   }
   /// Of filters that read a channel each, [channels, 1, taps...]: [taps..., channels].
   filters_view(const ints& from, const ints& steps) {

@@ -40,9 +40,12 @@ class convolution_kernel final : public gpu_kernel {
     // a copy each run would cost more than reading a convolution's weights as they are
     if (!attributes_.backwards && (one_tap || !constant_)) return;
     phases_ = phases(attributes_, weights, r.instruction.results[0]);
-    const auto order = [groups = attributes_.group, back = attributes_.backwards, apart = phases_](
-                           const ints& lens, const ints& strides) {
-      return apart ? apart.order(lens, strides, groups) : filters_view(lens, strides, groups, back);
+    // few channels after the other, windows that overlap are read again soon
+    constexpr std::int64_t few = 64;
+    if (!attributes_.backwards && weights.lens[1].value() % few == 0) together_ = few;
+    const auto order = [groups = attributes_.group, back = attributes_.backwards, apart = phases_,
+                        together = together_](const ints& lens, const ints& strides) {
+      return apart ? apart.order(lens, strides, groups) : filters_view(lens, strides, groups, back, together);
     };
     if (padded_images::serves(r, attributes_, body_.operands[0], w)) padded_ = padded_images(where_);
     filters_ = ordered_filters(r, w, order, where_, padded_ ? padded_images::run : 0);
@@ -216,7 +219,9 @@ class convolution_kernel final : public gpu_kernel {
   // Any window: rows are the windows of all images, im2col that is not stored.
   void read_windows(gemm_problem& p, const tensor& x, const tensor& out, const kernel_extents& kernel) const {
     const image_steps from(x), to(out);
-    const bool deep = from.channel == 1 || p.channels == 1, channels_first = bool(filters_) || kernel.taps() == 1;
+    const bool deep = from.channel == 1 || p.channels == 1;
+    // weights as they are have the taps of a channel together
+    const std::int64_t together = !filters_ && kernel.taps() != 1 ? 1 : together_ != 0 ? together_ : p.channels;
     p.pixels = to.pixels(), p.images = out.lens[0], p.rows = p.images * p.pixels;
     const auto count = [](std::int64_t n) { return static_cast<int>(n); };
     image_argument image{};
@@ -233,11 +238,10 @@ class convolution_kernel final : public gpu_kernel {
       *numbers[back][1] = count(from_last(window.dilation, back, 1));
       *numbers[back][2] = count(from_last(window.begin, back, 0));
     }
-    const int vector =
-        from.channel == 1 && channels_first
-            ? vector_of(size_of(x.type), alignment_of(x.data), {from.image, from.plane, from.row, from.col, p.channels})
-            : 1;
-    std::string arguments = channels_first ? "true" : "false";
+    const int vector = from.channel == 1 ? vector_of(size_of(x.type), alignment_of(x.data),
+                                                     {from.image, from.plane, from.row, from.col, together})
+                                         : 1;
+    std::string arguments = std::to_string(together);
     for (const std::int64_t n : {std::int64_t{vector}, p.channels, kernel.rows, kernel.cols})
       arguments += ", " + std::to_string(n);
     const bool volume = x.rank() > 4;
@@ -258,6 +262,7 @@ class convolution_kernel final : public gpu_kernel {
   phases phases_;
   ordered_filters filters_;
   padded_images padded_;
+  std::int64_t together_ = 0;  ///< channels that are together in the depth, 0: all
   bool constant_ = false;
   by_sizes<built> built_;
 };

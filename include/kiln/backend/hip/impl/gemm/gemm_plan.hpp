@@ -56,6 +56,8 @@ struct gemm_tile {
   std::string_view atom;
   int rows, cols, depth, warps_m, warps_n, stages, splits = 1;
   bool cluster = false;  ///< the blocks that share a tile sum through each other's shared memory
+  /// Whether blocks work tile after tile, some of their warps copying only (kernels/gemm/gemm_in_turns.hpp).
+  bool in_turns() const { return atom == "wgmma" && warps_m == gpu::turns_tile::warps_m; }
 };
 
 /// A GEMM's kernel: its source, how it is launched, and what it is passed beside addresses.

@@ -24,6 +24,7 @@ int sum_bytes(dtype t) { return t == dtype::f16 || t == dtype::bf16 ? 4 : static
 
 std::size_t shared_bytes_of(const gemm_problem& p, const gemm_tile& t, const architecture& where) {
   if (t.atom == few_rows) return static_cast<std::size_t>(few_rows_shared_bytes(t));
+  if (t.in_turns()) return static_cast<std::size_t>(gpu::turns_tile{t.cols}.shared_bytes());
   if (t.atom == "wgmma") return static_cast<std::size_t>(gpu::wgmma_tile{t.cols}.shared_bytes());
   const gpu::gemm_memory memory{t.rows,
                                 t.cols,
@@ -223,6 +224,19 @@ double resident_warps(const gemm_problem& p, const gemm_tile& t, const architect
   return std::max(1.0, std::floor(std::min(by_memory, by_registers))) * warps;
 }
 
+// Cycles of a product whose blocks work tile after tile, each a multiprocessor's only one: the products of a tile take
+// place while the one before is stored. Windows of several pixels come from the multiprocessor's own cache for the most
+// part.
+double time_in_turns(const gemm_problem& p, const gemm_tile& t, double steps, double tiles, double processors,
+                     double epilogue_bytes) {
+  constexpr double begin = 4000, begin_tile = 300, rate = 1900, copied = 36;
+  const double area = static_cast<double>(t.rows) * t.cols, line = 2.0 * t.depth;
+  const double windows = p.pixels != 0 && p.depth > p.channels ? 0.4 : 1;
+  const double step = std::max(area * t.depth / rate, (windows * t.rows + t.cols) * line / copied);
+  const double stored = area * std::max(0.15, epilogue_bytes / 18);
+  return begin + std::ceil(tiles / processors) * (begin_tile + std::max(steps * step, stored)) + area * 0.15;
+}
+
 }  // namespace
 
 std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& where) {
@@ -248,6 +262,11 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
     using t = gpu::wgmma_tile;
     for (const int cols : {256, 128, 64})
       candidates.push_back({"wgmma", t::rows, cols, t::depth, t::warps_m, t::warps_n, t{cols}.stages()});
+    using u = gpu::turns_tile;
+    constexpr std::int64_t most_entries = 16;
+    for (const int cols : {256, 128, 64})  // lines of 256 columns would be too few for the threads that copy them
+      if (p.depth > 0 && p.batch0 * p.batch1 <= most_entries && (cols < 256 || p.b.depth_contiguous))
+        candidates.push_back({"wgmma", u::rows, cols, u::depth, u::warps_m, u::warps_n, u{cols}.stages()});
   }
   // of an element of the result, and of the operands that have one for each
   double epilogue_bytes = 0;
@@ -272,6 +291,7 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
     const double alone =
         p.a.vector * bytes < 4 ? 900 + 30 * copied : 295 + area * t.depth / warps / 200 + (p.pixels ? 18 * copied : 0);
     for (int splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
+      if (t.in_turns() && splits > 1) break;
       t.splits = splits;
       t.cluster = clusters && t.atom != "wgmma" && splits > 1;
       if (t.cluster && splits != 2 && splits != 4 && splits != 8) continue;
@@ -285,7 +305,8 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
       // many short tiles are as fast as the warps that run together move the epilogue's elements
       const double moved =
           share > 4 ? share * area * epilogue_bytes / std::min(0.6 * resident_warps(p, t, where), 18.0) : 0;
-      timed.emplace_back(std::max(time, moved), t);
+      timed.emplace_back(
+          t.in_turns() ? time_in_turns(p, t, steps, tiles, processors, epilogue_bytes) : std::max(time, moved), t);
     }
   }
   std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -305,9 +326,10 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   if (!p.a.is_matrix()) t.line("#include \"kiln/backend/hip/kernels/conv/image_operand.hpp\"");
   const bool wgmma = tile.atom == "wgmma";
   t.line("#include \"kiln/backend/hip/kernels/gemm/",
-         wgmma          ? "gemm_wgmma"
-         : tile.cluster ? "gemm_cluster"
-                        : "gemm",
+         tile.in_turns() ? "gemm_in_turns"
+         : wgmma         ? "gemm_wgmma"
+         : tile.cluster  ? "gemm_cluster"
+                         : "gemm",
          ".hpp\"");
   t.line("#include \"kiln/backend/hip/kernels/atom/", tile.atom, ".hpp\"");
   if (p.phases) t.line("#include \"kiln/backend/hip/kernels/conv/phases.hpp\"");
@@ -325,14 +347,20 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   t.line("using factor_a = ", p.a.text(p.type), ";");
   t.line("using factor_b = ", p.b.text(p.type), ";");
   const std::string cluster = tile.cluster ? cat("__cluster_dims__(1, ", tile.splits) + ", 1) " : "";
-  t.open_kernel({threads, wgmma ? gpu::wgmma_tile{tile.cols}.together() : 1, true}, cluster,
-                "gemm_kernel(factor_a a, factor_b b, epilogue result, gemm_sizes s)");
+  // registers change hands only where a block has a multiprocessor for itself by its bounds
+  t.open_kernel({threads,
+                 tile.in_turns() ? 1
+                 : wgmma         ? gpu::wgmma_tile{tile.cols}.together()
+                                 : 1,
+                 true},
+                cluster, "gemm_kernel(factor_a a, factor_b b, epilogue result, gemm_sizes s)");
   t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
   if (const auto& f = p.phases)
     t.line("shift_to_phase<", f->rows, ", ", f->cols, ", ", f->first_row, ", ", f->first_col,
            ">(a, result.place, block_y() / s.splits / s.inner_batch);");
   if (wgmma)
-    t.line("gemm_on_wgmma<", stored_name(p.type), ", ", tile.cols, ">(a, b, result, s, shared);");
+    t.line(tile.in_turns() ? "gemm_in_turns<" : "gemm_on_wgmma<", stored_name(p.type), ", ", tile.cols,
+           ">(a, b, result, s, shared);");
   else if (tile.cluster)
     t.line("gemm_in_cluster<atom, tile, ", tile.splits, ">(a, b, result, s, shared);");
   else
@@ -348,6 +376,9 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   plan.block = {static_cast<unsigned>(threads)};
   plan.grid = {static_cast<unsigned>(tiles_m) * static_cast<unsigned>(tiles_n),
                static_cast<unsigned>(entries * tile.splits)};
+  if (tile.in_turns())
+    plan.grid.x =
+        std::min(plan.grid.x, static_cast<unsigned>(std::max<std::int64_t>(where.multiprocessors / entries, 1)));
   plan.shared_bytes = where.shared_bytes_apart(shared_bytes_of(p, tile, where), std::int64_t{plan.grid.x} * plan.grid.y,
                                                tile.cluster ? tile.splits : 1);
   if (tile.splits > 1 && !tile.cluster) {

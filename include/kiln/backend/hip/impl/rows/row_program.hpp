@@ -38,13 +38,13 @@ class kernel_text : public source_writer {
   /// Opens a kernel: its threads a block and, where registers are to be few enough for that, blocks that run together
   /// on a multiprocessor; then what stands between those and its body. A kernel that `waits` itself calls await_last().
   struct bounds {
-    bounds(int threads, int together = 1, bool waits = false) : threads(threads), together(together), waits(waits) {}
+    bounds(int threads, int together = 0, bool waits = false) : threads(threads), together(together), waits(waits) {}
     int threads, together;
     bool waits;
   };
   template <class... Pieces> void open_kernel(const bounds& b, const Pieces&... pieces) {
     open("extern \"C\" __global__ void __launch_bounds__(", b.threads,
-         b.together > 1 ? ", " + std::to_string(b.together) : "", ") ", pieces...);
+         b.together > 0 ? ", " + std::to_string(b.together) : "", ") ", pieces...);
     line(b.waits ? "let_next_begin();" : "begin_kernel();");
   }
   /// A part of an op over named values, as an expression; statements that it needs become lines.

@@ -14,25 +14,28 @@ template <int KernelPlanes, bool Backwards, int StridePlanes, int StrideRows, in
 using plain_places = image_places<0, false, 1, 1, 1>;
 
 /// The image of a convolution as the left factor of a GEMM: im2col that is never stored. Row i is an output pixel,
-/// counted through all images of the batch, depth k a channel under a tap of the kernel. With `ChannelsFirst` the depth
-/// counts channels within taps and `Vector` contiguous channels move at once; without it, taps within channels, the
-/// order of ONNX weights. The second batch index counts groups. Channels and the kernel's extents are constants: a
-/// depth is divided by them.
-template <class T, bool DepthContiguous, bool ChannelsFirst, int Vector, int Channels, int KernelRows, int KernelCols,
+/// counted through all images of the batch, depth k a channel under a tap of the kernel. The depth counts `Together`
+/// channels, then taps, then further channels: 1 is the order of ONNX weights, `Channels` has all channels of a tap
+/// together. `Vector` contiguous channels move at once. The second batch index counts groups. Channels and the kernel's
+/// extents are constants: a depth is divided by them.
+template <class T, bool DepthContiguous, int Together, int Vector, int Channels, int KernelRows, int KernelCols,
           class Places = plain_places>
 struct image_operand : image_argument<T> {
   using element = T;
   static constexpr bool depth_contiguous = DepthContiguous, volume = Places::kernel_planes != 0;
-  static_assert(Vector == 1 || (DepthContiguous && ChannelsFirst));
+  static constexpr int plane_taps = KernelRows * KernelCols, taps = plane_taps * (volume ? Places::kernel_planes : 1);
+  static_assert(Vector == 1 || (DepthContiguous && Together % Vector == 0));
+  /// Whether a tap is as far from the window's corner in memory for every window.
+  static constexpr bool even =
+      !Places::backwards || (Places::stride_planes == 1 && Places::stride_rows == 1 && Places::stride_cols == 1);
 
   /// Where a depth reads: offset from the window's corner.
   struct tap {
     int channel, plane, row, col;
   };
   KILN_FN tap at_depth(int k) const {
-    constexpr int plane = KernelRows * KernelCols, taps = plane * (volume ? Places::kernel_planes : 1);
-    const int which = ChannelsFirst ? k / Channels : k % taps, in_plane = volume ? which % plane : which;
-    return {ChannelsFirst ? k % Channels : k / taps, volume ? which / plane : 0, in_plane / KernelCols,
+    const int which = k / Together % taps, in_plane = volume ? which % plane_taps : which;
+    return {k / Together / taps * Together + k % Together, volume ? which / plane_taps : 0, in_plane / KernelCols,
             in_plane % KernelCols};
   }
   /// The place along a dim that a tap meets, outside the extent where it meets none.
@@ -52,14 +55,15 @@ struct image_operand : image_argument<T> {
     using layout = Layout;
     static constexpr int pixels = DepthContiguous ? chunks::each : 1;  // distinct pixels of one thread
     const image_operand& m;
-    const T* corner[pixels];
-    int top[pixels], left[pixels];  // of the window; far outside the image where the pixel does not exist
+    const T* base;
+    i64 corner[pixels];             // of the window: where it lies, or its image where taps are not even
+    int top[pixels], left[pixels];  // far outside the image where the pixel does not exist
     int front[volume ? pixels : 1];
     int at, depth, depths;
     tap now;  // of the thread's one depth, where depth is contiguous
 
     KILN_FN cursor(const image_operand& m, int, int b1, int row0, int rows, int depth0, int depths)
-        : m(m), depths(depths) {
+        : m(m), base(m.base + b1 * m.group_step), depths(depths) {
       const int along = chunks::along(), across = chunks::across();
       at = layout::offset(across, along);
       depth = depth0 + (DepthContiguous ? along : across);
@@ -71,50 +75,67 @@ struct image_operand : image_argument<T> {
         const int row = volume ? pixel / m.out_cols % m.out_rows : pixel / m.out_cols;
         top[j] = r < rows ? corner_of(row, m.stride_rows, m.pad_rows) : -(1 << 29);
         left[j] = corner_of(pixel % m.out_cols, m.stride_cols, m.pad_cols);
+        corner[j] = image * m.image_step;
         if constexpr (volume) front[j] = corner_of(pixel / (m.out_cols * m.out_rows), m.stride_planes, m.pad_planes);
-        corner[j] = m.base + b1 * m.group_step + (r < rows ? image * m.image_step : 0);
+        if constexpr (even) corner[j] += top[j] * m.row_step + left[j] * m.col_step;
+        if constexpr (even && volume) corner[j] += front[j] * m.plane_step;
       }
     }
-    KILN_FN piece<T> piece_at(T* to, int p, const tap& k, bool exists) const {
+    /// Elements from an even window's corner to a tap.
+    KILN_FN i64 offset_of_tap(const tap& k) const {
+      i64 to = k.row * m.dilation_rows * m.row_step + k.col * m.dilation_cols * m.col_step;
+      if constexpr (volume) to += k.plane * m.dilation_planes * m.plane_step;
+      return (Places::backwards ? -to : to) + k.channel * m.channel_step;
+    }
+    /// Vector elements at a tap of pixel `p`; `ahead` is that of an even window.
+    KILN_FN piece<T> piece_at(T* to, int p, const tap& k, i64 ahead, bool exists) const {
       const int row = met<Places::stride_rows>(top[p], k.row, m.dilation_rows),
                 col = met<Places::stride_cols>(left[p], k.col, m.dilation_cols);
       bool inside = exists && static_cast<u32>(row) < static_cast<u32>(m.height) &&
                     static_cast<u32>(col) < static_cast<u32>(m.width);
-      i64 ahead = 0;
+      int plane = 0;
       if constexpr (volume) {
-        const int plane = met<Places::stride_planes>(front[p], k.plane, m.dilation_planes);
+        plane = met<Places::stride_planes>(front[p], k.plane, m.dilation_planes);
         inside = inside && static_cast<u32>(plane) < static_cast<u32>(m.planes);
-        ahead = plane * m.plane_step;
       }
-      const T* from =
-          inside ? corner[p] + row * m.row_step + col * m.col_step + k.channel * m.channel_step + ahead : m.base;
-      return {to, from, inside ? Vector : 0};
+      if constexpr (!even)
+        ahead = row * m.row_step + col * m.col_step + plane * m.plane_step + k.channel * m.channel_step;
+      return {to, inside ? base + (corner[p] + ahead) : m.base, inside ? Vector : 0};
     }
     /// `Whole` changes nothing: windows reach past the image's edge.
     template <bool Whole = false> KILN_FN void copy(T* tile) {
       if (!chunks::any()) return;
-      copy_pieces<Vector, chunks::each, T>([&](int j) {
+      const i64 ahead = even && DepthContiguous ? offset_of_tap(now) : 0;
+      copy_pieces<Vector, chunks::each, T, false, (taps > 1)>([&](int j) {
         T* to = tile + at + j * chunks::apart * layout::step;
         if constexpr (DepthContiguous) {
-          return piece_at(to, j, now, depth < depths);
+          return piece_at(to, j, now, ahead, depth < depths);
         } else {
           const int k = depth + j * chunks::apart;
-          return piece_at(to, 0, m.at_depth(k), k < depths);
+          const tap here = m.at_depth(k);
+          return piece_at(to, 0, here, even ? offset_of_tap(here) : 0, k < depths);
         }
       });
       depth += Depth;
-      if constexpr (DepthContiguous) {
-        if constexpr (ChannelsFirst) {
-          now.channel += Depth;
-          while (now.channel >= Channels) {
-            now.channel -= Channels;
-            if (++now.col == KernelCols) now.col = 0, ++now.row;
-            if (volume && now.row == KernelRows) now.row = 0, ++now.plane;
-          }
-        } else {
-          now = m.at_depth(depth);
-        }
-      }
+      if constexpr (!DepthContiguous) return;
+      if constexpr (Together >= Depth)
+        advance();
+      else
+        now = m.at_depth(depth);
+    }
+    // The tap of a depth `Depth` further on, of which a run of channels has as many at least.
+    KILN_FN void advance() {
+      now.channel += Depth;
+      const int gone = Together == Depth ? Depth : now.channel % Together;
+      if (Together != Depth && gone >= Depth) return;
+      now.channel -= Together;
+      if (++now.col < KernelCols) return;
+      now.col = 0;
+      if (++now.row < KernelRows) return;
+      now.row = 0;
+      if (volume && ++now.plane < Places::kernel_planes) return;
+      now.plane = 0;
+      now.channel += Together;
     }
   };
 };

@@ -37,11 +37,13 @@ inline constexpr gemm_memory memory_of_gemm = {Tile::rows,
 /// bands of eight rows of tiles.
 struct tile_place {
   int row0, col0, split, entry, b0, b1, step0, steps;
-  KILN_FN tile_place(const gemm_sizes& s, int rows, int cols, int depth) {
+  KILN_FN tile_place(const gemm_sizes& s, int rows, int cols, int depth)
+      : tile_place(s, rows, cols, depth, block_x()) {}
+  KILN_FN tile_place(const gemm_sizes& s, int rows, int cols, int depth, int tile) {
     constexpr int band = 8;
-    const int in_band = band * s.tiles_n, first = block_x() / in_band * band;
+    const int in_band = band * s.tiles_n, first = tile / in_band * band;
     const int height = s.tiles_m - first < band ? s.tiles_m - first : band;
-    row0 = (first + block_x() % in_band % height) * rows, col0 = block_x() % in_band / height * cols;
+    row0 = (first + tile % in_band % height) * rows, col0 = tile % in_band / height * cols;
     split = block_y() % s.splits, entry = block_y() / s.splits;
     b0 = entry / s.inner_batch, b1 = entry % s.inner_batch;
     const int all_steps = (s.depth + depth - 1) / depth;

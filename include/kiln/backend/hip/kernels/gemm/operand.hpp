@@ -20,10 +20,12 @@ template <class T> struct piece {
   int valid;
 };
 
-/// Copies a thread's pieces of `Vector` elements: place(0) to place(Each - 1), `Whole` where all of them exist.
+/// Copies a thread's pieces of `Vector` elements: place(0) to place(Each - 1), `Whole` where all of them exist, `Again`
+/// where the block soon copies the same elements again.
 /// Elements too small for an asynchronous copy pass through registers; all are read before the first is stored, so that
 /// their latencies overlap.
-template <int Vector, int Each, class T, bool Whole = false, class Place> KILN_FN void copy_pieces(Place place) {
+template <int Vector, int Each, class T, bool Whole = false, bool Again = false, class Place>
+KILN_FN void copy_pieces(Place place) {
   constexpr int bytes = Vector * static_cast<int>(sizeof(T));
   if constexpr (bytes >= 4 && bytes <= 16 && (bytes & (bytes - 1)) == 0) {
     KILN_UNROLL
@@ -32,7 +34,7 @@ template <int Vector, int Each, class T, bool Whole = false, class Place> KILN_F
       if constexpr (Whole)
         copy_async<bytes>(p.to, p.from);
       else if (p.to)
-        copy_async<bytes>(p.to, p.from, p.valid * static_cast<int>(sizeof(T)));
+        copy_async<bytes, Again>(p.to, p.from, p.valid * static_cast<int>(sizeof(T)));
     }
   } else {
     static_assert(Vector == 1);

@@ -24,6 +24,8 @@ KILN_FN int thread_index() { return static_cast<int>(threadIdx.x); }
 KILN_FN int lane_index() { return static_cast<int>(threadIdx.x & 31u); }
 KILN_FN int block_x() { return static_cast<int>(blockIdx.x); }
 KILN_FN int block_y() { return static_cast<int>(blockIdx.y); }
+/// Blocks along the first dim of the grid.
+KILN_FN int blocks_x() { return static_cast<int>(gridDim.x); }
 KILN_FN void sync_block() { __syncthreads(); }
 KILN_FN void sync_warp() { __syncwarp(); }
 KILN_FN void fence_device() { __threadfence(); }
@@ -152,10 +154,21 @@ KILN_FN void await_barrier(u64* at, int phase) {
       : "memory");
 }
 
-/// Starts a copy of `Bytes` (4, 8 or 16) to shared memory; those past the first `valid` become zero.
-template <int Bytes> KILN_FN void copy_async(void* to, const void* from, int valid) {
+/// Arrives at a barrier when all copies that this thread has started end; `count` includes it.
+KILN_FN void arrive_when_copied(u64* at) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(at)) : "memory");
+}
+/// Leaves this many registers to each thread of a group of four warps, all of which call it; others may then take them.
+template <int Count> KILN_FN void leave_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Count));
+}
+template <int Count> KILN_FN void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Count)); }
+
+/// Starts a copy of `Bytes` (4, 8 or 16) to shared memory; those past the first `valid` become zero. What this block
+/// copies `Again` soon stays in its multiprocessor's cache.
+template <int Bytes, bool Again = false> KILN_FN void copy_async(void* to, const void* from, int valid) {
   const u32 at = shared_address(to);
-  if constexpr (Bytes == 16)
+  if constexpr (Bytes == 16 && !Again)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(valid) : "memory");
   else
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(Bytes), "r"(valid)
