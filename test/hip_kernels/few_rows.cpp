@@ -18,13 +18,13 @@ template <class T> struct doubled {
   static constexpr bool along_rows = false;
   result_place<T, false> place;
   epilogue_operand bias;
-  template <int V> struct operands { T bias[V]; };
+  template <int V> struct operands { held_run<T, V> bias; };
   template <int V> void read(operands<V>& to, const position& p, int count) const {
     read_run<T, run_kind::contiguous, false>(to.bias, bias, p, count);
   }
   template <class S, int V> void apply(S (&v)[V], const operands<V>& x, const position& p, int count) const {
     T out[V];
-    for (int i = 0; i < V; ++i) out[i] = narrow<T>(v[i] * 2 + widen(x.bias[i]));
+    for (int i = 0; i < V; ++i) out[i] = narrow<T>(v[i] * 2 + widen(x.bias.at(i)));
     write_run<false>(place, out, p, count);
   }
 };

@@ -18,13 +18,13 @@ template <class T, int Width, bool AlongRows> struct doubled {
   static constexpr int expected = 0;
   result_place<T, false> place;
   epilogue_operand bias;
-  template <int V> struct operands { T bias[V]; };
+  template <int V> struct operands { held_run<T, V> bias; };
   template <int V> void read(operands<V>& to, const position& p, int count) const {
     read_run<T, AlongRows ? run_kind::same : run_kind::strided, AlongRows>(to.bias, bias, p, count);
   }
   template <class S, int V> void apply(S (&v)[V], const operands<V>& x, const position& p, int count) const {
     T out[V];
-    for (int i = 0; i < V; ++i) out[i] = narrow<T>(v[i] * 2 + widen(x.bias[i]));
+    for (int i = 0; i < V; ++i) out[i] = narrow<T>(v[i] * 2 + widen(x.bias.at(i)));
     write_run<AlongRows>(place, out, p, count);
   }
 };

@@ -112,19 +112,23 @@ TEST(moves, a_pooling_takes_the_taps_within_its_operand) {
   check_pool<2, window_taps<1, 1, 3>>(3, 2, 1, 0, 2, false);
 }
 
-// Two images of three channels of 2 x 5, channels first and last.
-TEST(moves, channels_are_padded_with_zeros) {
+// Two images of three channels of 2 x 5, channels first and last; lines with two pixels before and one past them.
+TEST(moves, channels_and_lines_are_padded_with_zeros) {
   const std::vector<int> from = counted(60);
+  constexpr i64 across = 8, before = 2, pixels = 2 * 2 * across;
   for (const bool last : {false, true}) {
-    const channel_sizes n = last ? channel_sizes{30, 1, 15, 3, 20, 2, 5} : channel_sizes{30, 10, 5, 1, 20, 2, 5};
-    std::vector<int> to(20 * 8 + 8, -1);
-    for (i64 at = 0; at < 24; ++at) pad_channels<3, 8>(to.data(), from.data(), n, at);
-    for (i64 at = 0; at < 20; ++at)
+    const channel_sizes n = last ? channel_sizes{30, 1, 15, 3, pixels, 2, 5, across, before}
+                                 : channel_sizes{30, 10, 5, 1, pixels, 2, 5, across, before};
+    std::vector<int> to(pixels * 8 + 8, -1);
+    for (i64 at = 0; at < pixels + 4; ++at) pad_channels<3, 8>(to.data(), from.data(), n, at);
+    for (i64 at = 0; at < pixels; ++at)
       for (i64 c = 0; c < 8; ++c) {
-        const i64 place = last ? at * 3 + c : at / 10 * 30 + c * 10 + at % 10;
-        ASSERT_EQ(to[static_cast<std::size_t>(at * 8 + c)], c < 3 ? from[static_cast<std::size_t>(place)] : 0) << at;
+        const i64 line = at / across, col = at % across - before, pixel = line * 5 + col;
+        const i64 place = last ? pixel * 3 + c : line / 2 * 30 + c * 10 + line % 2 * 5 + col;
+        const bool exists = c < 3 && col >= 0 && col < 5;
+        ASSERT_EQ(to[static_cast<std::size_t>(at * 8 + c)], exists ? from[static_cast<std::size_t>(place)] : 0) << at;
       }
-    for (std::size_t i = 160; i < to.size(); ++i) ASSERT_EQ(to[i], -1) << "past the last pixel";
+    for (std::size_t i = pixels * 8; i < to.size(); ++i) ASSERT_EQ(to[i], -1) << "past the last pixel";
   }
 }
 

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "kiln/backend/hip/compile.hpp"
+#include "kiln/backend/hip/kernels/platform/storage_types.hpp"
 #include "kiln/runtime/device.hpp"
 #include "kiln/runtime/kept_code.hpp"
 #include "kiln/runtime/tuning_cache.hpp"
@@ -35,6 +36,8 @@ class function {
   }
   /// The same with the addresses of the parameters' values.
   void give(device_queue& queue, extent3 grid, extent3 block, std::size_t shared_bytes, void** values) const;
+  /// What the kernel is passed for the device's copy unit to read such a tensor.
+  gpu::tensor_map map(const tensor_boxes& how) const;
 
  private:
   void load() const;

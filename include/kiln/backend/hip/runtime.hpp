@@ -52,10 +52,26 @@ struct runtime_calls {
   /// itself (begin_kernel in kernels/platform/). Null where the platform can't.
   int (*launch_chained)(void* function, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared_bytes,
                         void* stream, void** arguments) = nullptr;
+  /// Writes the 128 bytes that a kernel is passed for the copy unit to read such a tensor. Null where there is no such
+  /// unit.
+  int (*map_tensor)(void* map, const struct tensor_boxes& how) = nullptr;
   /// Whether an address is memory of a device.
   bool (*is_device_memory)(const void* address) = nullptr;
   /// A property of device `index`: see `device_facts`.
   void (*describe)(int index, struct device_facts& out) = nullptr;
+};
+
+/// A tensor of 16-bit floats as the copy unit of sm_90 is to see it, extents and steps from the last dim, of step 1,
+/// on.
+struct tensor_boxes {
+  const void* base = nullptr;
+  bool bfloat16 = false;
+  int rank = 2;
+  std::uint64_t extents[4] = {};
+  std::uint64_t step_bytes[3] = {};  ///< of all dims but the first one here
+  unsigned along = 64, across = 0;   ///< elements of a box: of the first dim, and of the second, or windows
+  int lower[2] = {}, upper[2] = {};  ///< of images (rank 4): from their corners to the first and last window's
+  unsigned stride[4] = {1, 1, 1, 1};
 };
 
 /// What is known of a device.

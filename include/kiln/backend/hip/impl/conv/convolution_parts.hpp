@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <functional>
 
 #include "kiln/backend/hip/lower.hpp"
@@ -63,9 +64,9 @@ class ordered_filters {
   /// `order(lens, strides)` gives the view that is to be dense.
   using view_of = std::function<filters_view(const ints& lens, const ints& strides)>;
   ordered_filters() = default;
-  /// The last dim of a constant's view gets zeros up to `last` elements, where it has fewer.
+  /// The last two dims of a constant's view get zeros up to these extents, where they have fewer.
   ordered_filters(const kernel_request& r, std::size_t operand, view_of order, const context_pointer& where,
-                  std::int64_t last = 0);
+                  std::array<std::int64_t, 2> last = {0, 0});
   /// The operand need not be kept.
   bool keeps_constant() const { return constant_; }
   std::size_t constant_bytes() const { return bytes_; }
@@ -86,18 +87,27 @@ class ordered_filters {
 };
 
 /// Images of few channels as copies that have a run of them at each pixel, the last ones 0, since elements of 16 bits
-/// would be moved one by one.
+/// would be moved one by one. What a row of a window meets is one piece of such a copy, so that a window's columns
+/// count as channels: they are no taps, and the window moves across pixels by no stride.
 class padded_images {
  public:
   static constexpr std::int64_t run = 8;  ///< channels of a copy
   padded_images() = default;
-  explicit padded_images(const context_pointer& where)
-      : where_(where), built_(std::make_unique<by_sizes<std::shared_ptr<const function>>>()) {}
+  /// For the images of a convolution that this `serves`.
+  padded_images(const kernel_request& r, const convolution_attributes& a, std::size_t weights,
+                const context_pointer& where);
   explicit operator bool() const { return where_ != nullptr; }
   /// Whether a convolution is large enough for that: constant weights of at most seven channels and several taps.
   static bool serves(const kernel_request& r, const convolution_attributes& a, std::size_t image, std::size_t weights);
-  /// The copy of such images at an address.
-  static tensor copy_of(const tensor& images, std::byte* at);
+  /// Pixels of a window's row, those past the last tap have weights of 0.
+  std::int64_t together() const { return together_; }
+  /// The copy of such images at an address, each pixel with what the row of its window meets.
+  tensor copy_of(const tensor& images, std::byte* at) const;
+  /// The window over that.
+  static detail::window over(detail::window w) {
+    w.stride.back() = w.dilation.back() = 1, w.begin.back() = w.end.back() = 0;
+    return w;
+  }
   std::size_t bytes(const tensor& images) const;
   void prepare(const tensor& images) const { build(images); }
   void give(device_queue& queue, const tensor& images, std::byte* to) const;
@@ -105,6 +115,8 @@ class padded_images {
  private:
   std::shared_ptr<const function> build(const tensor& images) const;
   context_pointer where_;
+  std::int64_t together_ = 0, stride_ = 1, before_ = 0, places_ = 0;
+  std::int64_t across() const { return (places_ - 1) * stride_ + together_; }
   std::unique_ptr<by_sizes<std::shared_ptr<const function>>> built_;
 };
 

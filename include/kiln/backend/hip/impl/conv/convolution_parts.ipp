@@ -20,30 +20,31 @@ buffer on_device(const buffer& bytes, const context& where) {
   return there;
 }
 
-// Lines of its last dim, as many where that has no elements.
-std::int64_t lines_of(const filters_view& view) {
-  std::int64_t n = 1;
-  for (std::size_t d = 0; d + 1 < view.lens.size(); ++d) n *= view.lens[d];
+// Elements of a view whose last two dims are padded to these extents.
+std::int64_t padded_elements(const filters_view& view, const std::array<std::int64_t, 2>& last) {
+  std::int64_t n = last[0] * last[1];
+  for (std::size_t d = 0; d + 2 < view.lens.size(); ++d) n *= view.lens[d];
   return n;
 }
 
-// The elements of a view one after the other, lines of its last dim being `last` elements, the further ones 0.
-buffer dense_bytes(const literal& weights, std::int64_t offset, const filters_view& view, std::int64_t last) {
-  const std::size_t width = size_of(weights.get_shape().type);
-  const std::int64_t lines = lines_of(view);
-  buffer out = buffer::allocate(static_cast<std::size_t>(lines * last) * width);
+// The elements of a view one after the other, with zeros where the last two dims are padded to these extents.
+buffer dense_bytes(const literal& weights, std::int64_t offset, const filters_view& view,
+                   const std::array<std::int64_t, 2>& last) {
+  const auto width = static_cast<std::int64_t>(size_of(weights.get_shape().type));
+  buffer out = buffer::allocate(static_cast<std::size_t>(padded_elements(view, last) * width));
   std::memset(out.data(), 0, out.size());
   const auto* from = reinterpret_cast<const std::byte*>(weights.bytes());
-  ints at(view.lens.size(), 0);
-  std::byte* to = out.data();
-  const auto gap = static_cast<std::size_t>(last - view.lens.back()) * width;
-  for (std::int64_t n = product(view.lens); n-- > 0; to += width) {
-    if (at.back() == 0 && to != out.data()) to += gap;
-    std::memcpy(to, from + offset * static_cast<std::int64_t>(width), width);
-    for (std::size_t d = at.size(); d-- > 0;) {
-      offset += view.strides[d];
+  const std::size_t rank = view.lens.size();
+  ints at(rank, 0), padded = view.lens;
+  padded[rank - 2] = last[0], padded[rank - 1] = last[1];
+  const ints steps = row_major(padded);
+  std::int64_t to = 0;
+  for (std::int64_t n = product(view.lens); n-- > 0;) {
+    std::memcpy(out.data() + to * width, from + offset * width, static_cast<std::size_t>(width));
+    for (std::size_t d = rank; d-- > 0;) {
+      offset += view.strides[d], to += steps[d];
       if (++at[d] < view.lens[d]) break;
-      offset -= view.strides[d] * at[d];
+      offset -= view.strides[d] * at[d], to -= steps[d] * at[d];
       at[d] = 0;
     }
   }
@@ -73,7 +74,7 @@ filters_view phases::order(const ints& lens, const ints& strides, std::int64_t g
 }
 
 ordered_filters::ordered_filters(const kernel_request& r, std::size_t operand, view_of order,
-                                 const context_pointer& where, std::int64_t last)
+                                 const context_pointer& where, std::array<std::int64_t, 2> last)
     : order_(std::move(order)), constant_(r.constants[operand] && r.inputs[operand].is_constant()) {
   if (!constant_) {
     copy_ = make_copy(where);
@@ -84,8 +85,8 @@ ordered_filters::ordered_filters(const kernel_request& r, std::size_t operand, v
   for (std::size_t d = 0; d < l.lens.size(); ++d)
     lens.push_back(l.lens[d].value()), steps.push_back(l.strides[d].value());
   const filters_view view = order_(lens, steps);
-  last = std::max(last, view.lens.back());
-  bytes_ = static_cast<std::size_t>(lines_of(view) * last) * size_of(r.inputs[operand].type);
+  for (std::size_t k = 0; k < 2; ++k) last[k] = std::max(last[k], view.lens[view.lens.size() - 2 + k]);
+  bytes_ = static_cast<std::size_t>(padded_elements(view, last)) * size_of(r.inputs[operand].type);
   const auto pack = [&] { return on_device(dense_bytes(*r.constants[operand], l.offset.value(), view, last), *where); };
   packed_ = r.derived ? r.derived->block(bytes_, pack) : pack();
   if (r.derived && r.derived->replays()) packed_ = on_device(packed_, *where);
@@ -130,18 +131,29 @@ bool padded_images::serves(const kernel_request& r, const convolution_attributes
     return false;
   const std::int64_t channels = w.lens[1].value(), taps = w.lens[2].value() * w.lens[3].value();
   const std::int64_t places = y.lens[0].value() * y.lens[2].value() * y.lens[3].value();
-  return channels > 1 && channels < run && taps > 1 && places >= enough_places;
+  return channels > 1 && channels < run && taps > 1 && places >= enough_places && a.window.dilation.back() == 1 &&
+         a.window.begin.back() >= 0;
 }
 
-tensor padded_images::copy_of(const tensor& images, std::byte* at) {
+padded_images::padded_images(const kernel_request& r, const convolution_attributes& a, std::size_t weights,
+                             const context_pointer& where)
+    : where_(where),
+      together_((r.inputs[weights].lens[3].value() + run - 1) / run * run),
+      stride_(a.window.stride.back()),
+      before_(a.window.begin.back()),
+      places_(r.instruction.results[0].lens[3].value()),
+      built_(std::make_unique<by_sizes<std::shared_ptr<const function>>>()) {}
+
+tensor padded_images::copy_of(const tensor& images, std::byte* at) const {
   const ints& n = images.lens;
-  return {at, images.type, {n[0], run, n[2], n[3]}, {n[2] * n[3] * run, 1, n[3] * run, run}};
+  const std::int64_t line = across() * run;
+  return {at, images.type, {n[0], together_ * run, n[2], places_}, {n[2] * line, 1, line, stride_ * run}};
 }
 
 std::size_t padded_images::bytes(const tensor& images) const {
   constexpr std::size_t aligned = 256;
   const ints& n = images.lens;
-  const auto elements = static_cast<std::size_t>(n[0] * n[2] * n[3] * run);
+  const auto elements = static_cast<std::size_t>(n[0] * n[2] * across() * run);
   return (elements * size_of(images.type) + aligned - 1) / aligned * aligned;
 }
 
@@ -157,8 +169,9 @@ std::shared_ptr<const function> padded_images::build(const tensor& images) const
 
 void padded_images::give(device_queue& queue, const tensor& images, std::byte* to) const {
   const ints &n = images.lens, &step = images.strides;
-  const gpu::channel_sizes sizes{
-      step[0], step[1], step[2], step[3], n[0] * n[2] * n[3], static_cast<int>(n[2]), static_cast<int>(n[3])};
+  const auto count = [](std::int64_t of) { return static_cast<int>(of); };
+  const gpu::channel_sizes sizes{step[0],     step[1],     step[2],         step[3],       n[0] * n[2] * across(),
+                                 count(n[2]), count(n[3]), count(across()), count(before_)};
   build(images)->launch(queue, {static_cast<unsigned>((sizes.pixels + 255) / 256)}, {256}, 0, to, images.data, sizes);
 }
 

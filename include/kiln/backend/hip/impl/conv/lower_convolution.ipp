@@ -47,8 +47,9 @@ class convolution_kernel final : public gpu_kernel {
                         together = together_](const ints& lens, const ints& strides) {
       return apart ? apart.order(lens, strides, groups) : filters_view(lens, strides, groups, back, together);
     };
-    if (padded_images::serves(r, attributes_, body_.operands[0], w)) padded_ = padded_images(where_);
-    filters_ = ordered_filters(r, w, order, where_, padded_ ? padded_images::run : 0);
+    if (padded_images::serves(r, attributes_, body_.operands[0], w)) padded_ = padded_images(r, attributes_, w, where_);
+    filters_ =
+        ordered_filters(r, w, order, where_, {padded_ ? padded_.together() : 0, padded_ ? padded_images::run : 0});
   }
 
   bool packed_input(std::size_t i) const override { return filters_.keeps_constant() && i == body_.operands[1]; }
@@ -159,17 +160,18 @@ class convolution_kernel final : public gpu_kernel {
 
   gemm_problem problem(std::span<const tensor> in, const tensor& out, bool with_epilogue) const {
     const tensor &given = in[body_.operands[0]], &w = in[body_.operands[1]];
-    const tensor x = padded_ ? padded_images::copy_of(given, nullptr) : given;
+    const tensor x = padded_ ? padded_.copy_of(given, nullptr) : given;
     const std::size_t axes = x.rank() - 2;
     const image_steps from(x), to(out);
-    const detail::window& window = attributes_.window;
+    const detail::window window = padded_ ? padded_images::over(attributes_.window) : attributes_.window;
     const bool backwards = attributes_.backwards;
     const std::int64_t groups = attributes_.group,
-                       channels = padded_     ? padded_images::run
+                       channels = padded_     ? x.lens[1]
                                   : backwards ? w.lens[0] / groups
                                               : w.lens[1],
                        filters = backwards ? w.lens[1] : w.lens[0] / groups, pixels = to.pixels();
-    const kernel_extents kernel(w.lens, phases_);
+    kernel_extents kernel(w.lens, phases_);
+    if (padded_) kernel.cols = 1;
     bool same_pixels = !backwards && kernel.taps() == 1 && from.even();
     for (std::size_t d = 0; d < axes; ++d)
       same_pixels = same_pixels && window.stride[d] == 1 && window.begin[d] == 0 && window.end[d] == 0;
@@ -191,7 +193,7 @@ class convolution_kernel final : public gpu_kernel {
     if (same_pixels)
       read_pixels(p, x, pixels);
     else
-      read_windows(p, x, out, kernel);
+      read_windows(p, x, out, kernel, window);
     const std::int64_t filter = p.depth * phases_.rows * phases_.cols;
     p.b = {matrix_argument{nullptr, {0, filters * filter}, filter, 1}, true,
            vector_of(size_of(x.type), filters_ ? 16 : alignment_of(w.data), {filter, p.depth})};
@@ -217,7 +219,8 @@ class convolution_kernel final : public gpu_kernel {
   }
 
   // Any window: rows are the windows of all images, im2col that is not stored.
-  void read_windows(gemm_problem& p, const tensor& x, const tensor& out, const kernel_extents& kernel) const {
+  void read_windows(gemm_problem& p, const tensor& x, const tensor& out, const kernel_extents& kernel,
+                    const detail::window& window) const {
     const image_steps from(x), to(out);
     const bool deep = from.channel == 1 || p.channels == 1;
     // weights as they are have the taps of a channel together
@@ -232,7 +235,6 @@ class convolution_kernel final : public gpu_kernel {
     int* const numbers[3][3] = {{&image.stride_cols, &image.dilation_cols, &image.pad_cols},
                                 {&image.stride_rows, &image.dilation_rows, &image.pad_rows},
                                 {&image.stride_planes, &image.dilation_planes, &image.pad_planes}};
-    const detail::window& window = attributes_.window;
     for (std::size_t back = 0; back < 3; ++back) {
       *numbers[back][0] = count(from_last(window.stride, back, 1));
       *numbers[back][1] = count(from_last(window.dilation, back, 1));

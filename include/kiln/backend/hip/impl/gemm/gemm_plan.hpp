@@ -68,6 +68,7 @@ struct gemm_plan {
   gemm_factor a, b;
   std::vector<std::byte> result;
   gemm_sizes sizes{};
+  std::optional<tensor_boxes> boxes_a, boxes_b;  ///< where the copy unit reads the factors
 };
 
 /// Tiles with their estimated times, from the products and bytes of a step and the blocks that run together; the least

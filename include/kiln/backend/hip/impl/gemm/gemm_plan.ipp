@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kiln/backend/hip/impl/gemm/few_rows.hpp"
+#include "kiln/backend/hip/impl/gemm/in_turns.hpp"
 #include "kiln/backend/hip/impl/gemm/with_epilogue.hpp"
 #include "kiln/backend/hip/impl/rows/row_text.hpp"
 
@@ -82,7 +83,11 @@ void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* ep
   t.open("struct epilogue");
   t.line("static constexpr int width = ", width, ";");
   t.line("static constexpr bool along_rows = ", along_rows ? "true" : "false", ";");
-  t.line("result_place<", out, ", ", p.pixels ? "true" : "false", "> place;");
+  // the pixels of all images may be evenly spaced
+  bool apart = p.pixels != 0;
+  if (apart)
+    apart = std::any_of(p.steps.begin(), p.steps.end(), [&](const auto& s) { return s[0] != p.pixels * s[2]; });
+  t.line("result_place<", out, ", ", apart ? "true" : "false", "> place;");
   for (std::size_t k = 1; k < p.steps.size(); ++k) t.line("epilogue_operand x", k, ";");
   // what is prefetched, by lines of the cache
   constexpr std::size_t line_bytes = 128;
@@ -100,7 +105,7 @@ void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* ep
   // what the operands hold at a run of positions
   t.line("template <int V>");
   t.open("struct operands");
-  for (std::size_t k = 1; k < p.steps.size(); ++k) t.line(stored_name(p.types[k]), " r", k, "[V];");
+  for (std::size_t k = 1; k < p.steps.size(); ++k) t.line("held_run<", stored_name(p.types[k]), ", V> r", k, ";");
   t.close("};");
   t.line("template <int V>");
   t.open("KILN_FN void read(operands<V>& to, const position& p, int count) const");
@@ -124,7 +129,7 @@ void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* ep
       const auto& v = epilogue->values[k];
       if (v.op == lower::row_op::parameter)
         t.line("const ", value_name(epilogue->type(k)), " v", k, " = value_of(",
-               v.index == 0 ? "sums" : cat("x.r", v.index), "[j]);");
+               v.index == 0 ? std::string("sums[j]") : cat("x.r", v.index) + ".at(j)", ");");
       else
         write_value(t, *epilogue, k);
     }
@@ -224,19 +229,6 @@ double resident_warps(const gemm_problem& p, const gemm_tile& t, const architect
   return std::max(1.0, std::floor(std::min(by_memory, by_registers))) * warps;
 }
 
-// Cycles of a product whose blocks work tile after tile, each a multiprocessor's only one: the products of a tile take
-// place while the one before is stored. Windows of several pixels come from the multiprocessor's own cache for the most
-// part.
-double time_in_turns(const gemm_problem& p, const gemm_tile& t, double steps, double tiles, double processors,
-                     double epilogue_bytes) {
-  constexpr double begin = 4000, begin_tile = 300, rate = 1900, copied = 36;
-  const double area = static_cast<double>(t.rows) * t.cols, line = 2.0 * t.depth;
-  const double windows = p.pixels != 0 && p.depth > p.channels ? 0.4 : 1;
-  const double step = std::max(area * t.depth / rate, (windows * t.rows + t.cols) * line / copied);
-  const double stored = area * std::max(0.15, epilogue_bytes / 18);
-  return begin + std::ceil(tiles / processors) * (begin_tile + std::max(steps * step, stored)) + area * 0.15;
-}
-
 }  // namespace
 
 std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& where) {
@@ -263,9 +255,8 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
     for (const int cols : {256, 128, 64})
       candidates.push_back({"wgmma", t::rows, cols, t::depth, t::warps_m, t::warps_n, t{cols}.stages()});
     using u = gpu::turns_tile;
-    constexpr std::int64_t most_entries = 16;
-    for (const int cols : {256, 128, 64})  // lines of 256 columns would be too few for the threads that copy them
-      if (p.depth > 0 && p.batch0 * p.batch1 <= most_entries && (cols < 256 || p.b.depth_contiguous))
+    for (const int cols : {256, 128, 64})
+      if (p.depth > 0 && boxes_of(p, p.a, p.rows, u::rows) && boxes_of(p, p.b, p.cols, cols))
         candidates.push_back({"wgmma", u::rows, cols, u::depth, u::warps_m, u::warps_n, u{cols}.stages()});
   }
   // of an element of the result, and of the operands that have one for each
@@ -353,14 +344,15 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
                  : wgmma         ? gpu::wgmma_tile{tile.cols}.together()
                                  : 1,
                  true},
-                cluster, "gemm_kernel(factor_a a, factor_b b, epilogue result, gemm_sizes s)");
+                cluster, "gemm_kernel(factor_a a, factor_b b, epilogue result, gemm_sizes s",
+                tile.in_turns() ? mapped_parameters : "", ")");
   t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
   if (const auto& f = p.phases)
     t.line("shift_to_phase<", f->rows, ", ", f->cols, ", ", f->first_row, ", ", f->first_col,
            ">(a, result.place, block_y() / s.splits / s.inner_batch);");
   if (wgmma)
     t.line(tile.in_turns() ? "gemm_in_turns<" : "gemm_on_wgmma<", stored_name(p.type), ", ", tile.cols,
-           ">(a, b, result, s, shared);");
+           ">(a, b, result, s, ", tile.in_turns() ? "map_a, map_b, " : "", "shared);");
   else if (tile.cluster)
     t.line("gemm_in_cluster<atom, tile, ", tile.splits, ">(a, b, result, s, shared);");
   else
@@ -376,9 +368,10 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   plan.block = {static_cast<unsigned>(threads)};
   plan.grid = {static_cast<unsigned>(tiles_m) * static_cast<unsigned>(tiles_n),
                static_cast<unsigned>(entries * tile.splits)};
-  if (tile.in_turns())
-    plan.grid.x =
-        std::min(plan.grid.x, static_cast<unsigned>(std::max<std::int64_t>(where.multiprocessors / entries, 1)));
+  if (tile.in_turns()) {
+    plan.grid.x = std::min(plan.grid.x, static_cast<unsigned>(where.multiprocessors));
+    plan.boxes_a = boxes_of(p, p.a, p.rows, tile.rows), plan.boxes_b = boxes_of(p, p.b, p.cols, tile.cols);
+  }
   plan.shared_bytes = where.shared_bytes_apart(shared_bytes_of(p, tile, where), std::int64_t{plan.grid.x} * plan.grid.y,
                                                tile.cluster ? tile.splits : 1);
   if (tile.splits > 1 && !tile.cluster) {
@@ -412,7 +405,13 @@ void run_gemm(const gemm_plan& plan, const function& f, device_queue& queue, std
     sizes.arrivals = reinterpret_cast<int*>(scratch.data() + plan.partial_bytes);
     queue.fill(sizes.arrivals, 0, plan.scratch_bytes - plan.partial_bytes);
   }
-  void* values[] = {address_of(fa, a), address_of(fb, b), to.data(), &sizes, nullptr};
+  gpu::tensor_map maps[2];
+  if (plan.boxes_a) {
+    tensor_boxes boxes[2] = {*plan.boxes_a, *plan.boxes_b};
+    boxes[0].base = a, boxes[1].base = b;
+    for (std::size_t k = 0; k < 2; ++k) maps[k] = f.map(boxes[k]);
+  }
+  void* values[] = {address_of(fa, a), address_of(fb, b), to.data(), &sizes, &maps[0], &maps[1], nullptr};
   extent3 grid = plan.grid;
   if (entries != 0) grid.y = static_cast<unsigned>(entries * sizes.splits);
   f.give(queue, grid, plan.block, plan.shared_bytes, values);

@@ -56,6 +56,14 @@ void function::give(device_queue& queue, extent3 grid, extent3 block, std::size_
   if (code != 0) check(*calls_, code, ("hipModuleLaunchKernel of " + entry_).c_str());
 }
 
+gpu::tensor_map function::map(const tensor_boxes& how) const {
+  if (!calls_ || !calls_->map_tensor)
+    raise(errc::unsupported, "a kernel that uses the copy unit of sm_90 (" + entry_ + ") needs a driver of CUDA 12");
+  gpu::tensor_map to;
+  check(*calls_, calls_->map_tensor(&to, how), "cuTensorMapEncode");
+  return to;
+}
+
 context::context(const runtime_calls& calls, int index, std::string cache)
     : arch_(architecture::of(calls.on, facts_of(calls, index))),
       calls_(&calls),

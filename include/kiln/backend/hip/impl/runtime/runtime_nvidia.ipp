@@ -23,6 +23,10 @@ struct driver {
   int (*cuDeviceGetAttribute)(int*, int, int) = nullptr;
   int (*cuDeviceTotalMem_v2)(std::size_t*, int) = nullptr;
   int (*cuLaunchKernelEx)(const struct launch_config*, void*, void**, void**) = nullptr;
+  int (*cuTensorMapEncodeTiled)(void*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*,
+                                const unsigned*, const unsigned*, int, int, int, int) = nullptr;
+  int (*cuTensorMapEncodeIm2col)(void*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*, const int*,
+                                 const int*, unsigned, unsigned, const unsigned*, int, int, int, int) = nullptr;
 };
 driver cu;
 
@@ -47,6 +51,19 @@ int launch_chained(void* function, const unsigned (&grid)[3], const unsigned (&b
   const launch_config config{
       {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared_bytes, stream, &chained, 1};
   return cu.cuLaunchKernelEx(&config, function, arguments, nullptr);
+}
+
+int map_tensor(void* map, const tensor_boxes& how) {
+  // numbers of the driver's enumerations
+  constexpr int half = 6, bfloat16 = 9, no_interleave = 0, swizzle_128_bytes = 3, promote_256_bytes = 3, zeros = 0;
+  const int type = how.bfloat16 ? bfloat16 : half;
+  const unsigned rank = static_cast<unsigned>(how.rank), box[] = {how.along, how.across};
+  void* base = const_cast<void*>(how.base);
+  if (how.rank == 2)
+    return cu.cuTensorMapEncodeTiled(map, type, rank, base, how.extents, how.step_bytes, box, how.stride, no_interleave,
+                                     swizzle_128_bytes, promote_256_bytes, zeros);
+  return cu.cuTensorMapEncodeIm2col(map, type, rank, base, how.extents, how.step_bytes, how.lower, how.upper, how.along,
+                                    how.across, how.stride, no_interleave, swizzle_128_bytes, promote_256_bytes, zeros);
 }
 
 constexpr int most_devices = 64, no_such_device = 101;
@@ -120,6 +137,8 @@ std::unique_ptr<runtime_calls> open_nvidia_runtime() {
   KILN_CALL(cuDeviceGetAttribute);
   KILN_CALL(cuDeviceTotalMem_v2);
   KILN_CALL(cuLaunchKernelEx);
+  KILN_CALL(cuTensorMapEncodeTiled);
+  KILN_CALL(cuTensorMapEncodeIm2col);
 #undef KILN_CALL
   from.find(calls->hipInit, "cuInit");
   from.find(calls->hipGetDeviceCount, "cuDeviceGetCount");
@@ -164,6 +183,7 @@ std::unique_ptr<runtime_calls> open_nvidia_runtime() {
   calls->hipEventCreate = [](void** event) { return cu.cuEventCreate(event, 0); };
   calls->hipGraphInstantiate = [](void** made, void* graph) { return cu.cuGraphInstantiateWithFlags(made, graph, 0); };
   if (cu.cuLaunchKernelEx) calls->launch_chained = launch_chained;
+  if (cu.cuTensorMapEncodeTiled && cu.cuTensorMapEncodeIm2col) calls->map_tensor = map_tensor;
   calls->is_device_memory = is_device_memory;
   calls->describe = describe;
   return calls;

@@ -23,11 +23,12 @@ struct depthwise_sizes {
   int stride_rows, dilation_rows, pad_rows, pad_cols;
 };
 
-/// Images whose channels are padded to a run (conv/pad_channels.hpp).
+/// Images whose channels are padded to a run, and whose lines with pixels that are 0 (conv/pad_channels.hpp).
 struct channel_sizes {
   i64 image_step, channel_step, row_step, col_step;
-  i64 pixels;  ///< of all images
+  i64 pixels;  ///< of all padded images
   int height, width;
+  int across, before;  ///< pixels of a padded line, and of these before the first that exists
 };
 
 static_assert(sizeof(image_argument<void>) == 120 && sizeof(depthwise_sizes) == 80);

@@ -22,7 +22,7 @@ template <class T, bool DepthContiguous, int Together, int Vector, int Channels,
           class Places = plain_places>
 struct image_operand : image_argument<T> {
   using element = T;
-  static constexpr bool depth_contiguous = DepthContiguous, volume = Places::kernel_planes != 0;
+  static constexpr bool depth_contiguous = DepthContiguous, of_image = true, volume = Places::kernel_planes != 0;
   static constexpr int plane_taps = KernelRows * KernelCols, taps = plane_taps * (volume ? Places::kernel_planes : 1);
   static_assert(Vector == 1 || (DepthContiguous && Together % Vector == 0));
   /// Whether a tap is as far from the window's corner in memory for every window.
@@ -106,7 +106,7 @@ struct image_operand : image_argument<T> {
     template <bool Whole = false> KILN_FN void copy(T* tile) {
       if (!chunks::any()) return;
       const i64 ahead = even && DepthContiguous ? offset_of_tap(now) : 0;
-      copy_pieces<Vector, chunks::each, T, false, (taps > 1)>([&](int j) {
+      copy_pieces<Vector, chunks::each, T>([&](int j) {
         T* to = tile + at + j * chunks::apart * layout::step;
         if constexpr (DepthContiguous) {
           return piece_at(to, j, now, ahead, depth < depths);

@@ -22,32 +22,69 @@ KILN_FN i64 offset_of(const i64 (&step)[4], const position& p) {
   return p.b0 * step[0] + p.b1 * step[1] + p.row * step[2] + p.col * step[3];
 }
 
+/// A run of an operand as it lies in memory. Elements of fewer than four bytes stay joined in words until they are
+/// used: to take them apart waits for them, and others are to be asked for first.
+template <class T, int V> struct held_run {
+  T elements[V];
+  KILN_FN void set(int i, T x) { elements[i] = x; }
+  KILN_FN T at(int i) const { return elements[i]; }
+  KILN_FN void read(const T* from) {
+    const pack<T, V> all = *reinterpret_cast<const pack<T, V>*>(from);
+    KILN_UNROLL
+    for (int i = 0; i < V; ++i) elements[i] = all.at[i];
+  }
+};
+template <class T, int V>
+requires(sizeof(T) < 4 && sizeof(T) * V >= 4) struct held_run<T, V> {
+  static constexpr int each = 4 / sizeof(T), bits = 8 * sizeof(T), count = V / each;
+  u32 words[count];
+  static KILN_FN auto bits_of(T x) {
+    if constexpr (sizeof(T) == 2)
+      return __builtin_bit_cast(u16, x);
+    else
+      return __builtin_bit_cast(unsigned char, x);
+  }
+  KILN_FN void set(int i, T x) {
+    const u32 one = static_cast<u32>(bits_of(x)) << i % each * bits;
+    words[i / each] = i % each == 0 ? one : words[i / each] | one;
+  }
+  KILN_FN T at(int i) const {
+    return __builtin_bit_cast(T, static_cast<decltype(bits_of(T{}))>(words[i / each] >> i % each * bits));
+  }
+  KILN_FN void read(const T* from) {
+#if KILN_DEVICE
+    const pack<u32, count> all = *reinterpret_cast<const pack<u32, count>*>(from);
+    KILN_UNROLL
+    for (int i = 0; i < count; ++i) words[i] = all.at[i];
+#else
+    __builtin_memcpy(words, from, sizeof words);
+#endif
+  }
+};
+
 /// How a run of an epilogue's operand is read: one value for all, neighbors in one load, or one by one.
 enum class run_kind { same, contiguous, strided };
 
 /// Reads `V` values of an operand from position `p` on, along the rows or the columns; those past `count` repeat the
 /// first.
 template <class T, run_kind Kind, bool AlongRows, int V>
-KILN_FN void read_run(T (&to)[V], const epilogue_operand& x, const position& p, int count) {
+KILN_FN void read_run(held_run<T, V>& to, const epilogue_operand& x, const position& p, int count) {
   const T* from = static_cast<const T*>(x.base) + offset_of(x.step, p);
   if constexpr (Kind == run_kind::same) {
     const T one = *from;
     KILN_UNROLL
-    for (int i = 0; i < V; ++i) to[i] = one;
+    for (int i = 0; i < V; ++i) to.set(i, one);
     return;
   }
   if constexpr (Kind == run_kind::contiguous) {
     if (count == V) {
-      using run = pack<T, V>;
-      const run r = *reinterpret_cast<const run*>(from);
-      KILN_UNROLL
-      for (int i = 0; i < V; ++i) to[i] = r.at[i];
+      to.read(from);
       return;
     }
   }
   const i64 step = x.step[AlongRows ? 2 : 3];
   KILN_UNROLL
-  for (int i = 0; i < V; ++i) to[i] = from[i < count ? i * step : 0];
+  for (int i = 0; i < V; ++i) to.set(i, from[i < count ? i * step : 0]);
 }
 
 /// Writes `count` of `V` results.

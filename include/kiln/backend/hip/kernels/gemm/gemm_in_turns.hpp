@@ -5,6 +5,30 @@
 namespace kiln::gpu {
 
 #if KILN_NVIDIA
+/// A factor as the copy unit reads it, a box of 64 depths after the other: rows of a matrix, or windows of images whose
+/// channels are a multiple of 64.
+template <class Factor> struct copied_boxes {
+  const Factor& factor;
+  int row0;
+  KILN_FN copied_boxes(const Factor& factor, int row0) : factor(factor), row0(row0) {}
+  KILN_FN void copy(void* to, const tensor_map& map, int step, u64* barrier) const {
+    copy_box(to, map, step * 64, row0, barrier);
+  }
+};
+template <class Factor>
+requires Factor::of_image struct copied_boxes<Factor> {
+  const Factor& m;
+  int image, row, col;  // where the first window begins
+  KILN_FN copied_boxes(const Factor& m, int row0) : m(m), image(row0 / m.out_pixels) {
+    const int pixel = row0 - image * m.out_pixels, line = pixel / m.out_cols;
+    row = line * m.stride_rows - m.pad_rows, col = (pixel - line * m.out_cols) * m.stride_cols - m.pad_cols;
+  }
+  KILN_FN void copy(void* to, const tensor_map& map, int step, u64* barrier) const {
+    const auto tap = m.at_depth(step * 64);
+    copy_windows(to, map, tap.channel, col, row, image, tap.col * m.dilation_cols, tap.row * m.dilation_rows, barrier);
+  }
+};
+
 /// Where the stages of a pipeline are that goes on from tile to tile: a stage's place, and how often it was filled.
 template <int Stages> struct stage_counter {
   int place = 0, round = 0;
@@ -13,57 +37,56 @@ template <int Stages> struct stage_counter {
   }
 };
 
-/// `gemm` on the matrix unit of sm_90 that reads shared memory itself, over tiles of `Cols` columns (`turns_tile`).
-/// Four warps copy the stages of one tile after the other, as far ahead as there is room; the others multiply, and
-/// store a tile while the next one's stages arrive. block_x counts blocks that share the tiles of an entry, block_y
-/// batch entries; the depth is not split.
+/// `gemm` on the matrix unit of sm_90 that reads shared memory itself, over tiles of `Cols` columns (`turns_tile`);
+/// both depths are contiguous, there is no batch, and the depth is not split. A thread has the copy unit fill the
+/// stages of one tile after the other, as far ahead as there is room; eight warps multiply, and store a tile while the
+/// next one's stages arrive. block_x counts blocks that share the tiles.
 template <class T, int Cols, class A, class B, class Result>
-KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const gemm_sizes& s, char* shared) {
+KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const gemm_sizes& s, const tensor_map& map_a,
+                           const tensor_map& map_b, char* shared) {
   constexpr turns_tile sized{Cols};
   using atom = atom_mma<T>;
   constexpr int rows = turns_tile::rows, depth = turns_tile::depth, part = turns_tile::part, stages = sized.stages();
   constexpr int copiers = turns_tile::copying * 32, multipliers = turns_tile::warps_m - turns_tile::copying;
   using part_tile = block_tile<rows, part, depth, multipliers, 1, stages>;
-  using layout_a = swizzled_layout<T, A::depth_contiguous, rows, depth>;
-  using layout_b = swizzled_layout<T, B::depth_contiguous, Cols, depth>;
-  using from_a_t = typename A::template cursor<rows, depth, copiers, layout_a>;
-  using from_b_t = typename B::template cursor<Cols, depth, copiers, layout_b>;
-  // pieces of a line are exchanged by its number modulo 8, and a thread's lines are so many apart
-  static_assert(from_a_t::chunks::apart % 8 == 0 && from_b_t::chunks::apart % 8 == 0);
   const auto stage_a = [&](int place) { return reinterpret_cast<T*>(shared + place * sized.stage_bytes()); };
   const auto stage_b = [&](int place) { return stage_a(place) + rows * depth; };
-  u64* const full = reinterpret_cast<u64*>(shared + sized.barriers_at());  // copied by all copying threads
-  u64* const read = full + stages;                                         // multiplied by all multiplying warps
-  if (thread_index() == 0) KILN_UNROLL
-  for (int i = 0; i < stages; ++i) {
-    start_barrier(full + i, copiers);
-    start_barrier(read + i, multipliers);
+  u64* const full = reinterpret_cast<u64*>(shared + sized.barriers_at());
+  u64* const read = full + stages;  // multiplied by all multiplying warps
+  if (thread_index() == 0) {
+    KILN_UNROLL
+    for (int i = 0; i < stages; ++i) {
+      start_barrier(full + i, 1);
+      start_barrier(read + i, multipliers);
+    }
+    fence_barriers();
   }
   sync_block();
   await_last();
   const int tiles = s.tiles_m * s.tiles_n;
   stage_counter<stages> stage;
   if (thread_index() < copiers) {
-    leave_registers<88>();
+    leave_registers<56>();
     KILN_NO_UNROLL
     for (int tile = block_x(); tile < tiles; tile += blocks_x()) {
       const tile_place at(s, rows, Cols, depth, tile);
-      if (at.steps <= few_steps)
-        expect_operands<rows, Cols, copiers>(result, at.b0, at.b1, at.row0, at.col0, s.rows, s.cols);
-      from_a_t from_a(a, at.b0, at.b1, at.row0, s.rows, 0, s.depth);
-      from_b_t from_b(b, at.b0, at.b1, at.col0, s.cols, 0, s.depth);
-      KILN_NO_UNROLL
-      for (int i = 0; i < at.steps; ++i, stage.next()) {
-        if (stage.round > 0) await_barrier(read + stage.place, stage.round - 1);
-        from_a.copy(stage_a(stage.place));
-        from_b.copy(stage_b(stage.place));
-        arrive_when_copied(full + stage.place);
+      if (at.steps <= few_steps) expect_operands<rows, Cols, copiers>(result, 0, 0, at.row0, at.col0, s.rows, s.cols);
+      if (thread_index() == 0) {
+        const copied_boxes<A> from_a(a, at.row0);
+        const copied_boxes<B> from_b(b, at.col0);
+        KILN_NO_UNROLL
+        for (int i = 0; i < at.steps; ++i, stage.next()) {
+          if (stage.round > 0) await_barrier(read + stage.place, stage.round - 1);
+          u64* const arrived = full + stage.place;
+          arrive_and_expect(arrived, sized.stage_bytes());
+          from_a.copy(stage_a(stage.place), map_a, i, arrived);
+          from_b.copy(stage_b(stage.place), map_b, i, arrived);
+        }
       }
+      sync_some<copiers>();  // prefetches are not to run ahead
     }
-    copy_commit();
-    copy_wait<0>();
   } else {
-    take_registers<208>();
+    take_registers<224>();
     const int warp = thread_index() / 32 - turns_tile::copying, group = warp / 4;
     auto* staging =
         reinterpret_cast<float*>(shared + sized.staging_at()) + warp * epilogue_layout<atom, part_tile>::elements;
@@ -81,15 +104,11 @@ KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const g
       KILN_NO_UNROLL
       for (int i = 0; i < at.steps; ++i, stage.next()) {
         await_barrier(full + stage.place, stage.round);
-        fence_for_wgmma();
-        // a block of lines has 64 rows and 64 depths, whichever of them is contiguous
         const T *tile_a = stage_a(stage.place) + group * 64 * 64, *tile_b = stage_b(stage.place);
         wgmma_fence();
         KILN_UNROLL
         for (int k = 0; k < depth; k += 16)
-          multiply_wgmma<T, !A::depth_contiguous, !B::depth_contiguous>(
-              c, describe_tile<A::depth_contiguous>(tile_a + k * (A::depth_contiguous ? 1 : 64)),
-              describe_tile<B::depth_contiguous>(tile_b + k * (B::depth_contiguous ? 1 : 64)));
+          multiply_wgmma<T, 0, 0>(c, describe_tile<true>(tile_a + k), describe_tile<true>(tile_b + k));
         wgmma_commit();
         wgmma_wait<1>();
         if (i > 0) arrive(last);
@@ -103,7 +122,7 @@ KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const g
         KILN_UNROLL
         for (int i = 0; i < part / 2; ++i) sums[0][i / 8].at[i % 8] = c[q / 2 + i];
         if (at.col0 + q < s.cols)
-          apply_epilogue<atom, part_tile>(sums, staging, result, at.b0, at.b1, at.row0 + warp * 16, at.col0 + q, s.rows,
+          apply_epilogue<atom, part_tile>(sums, staging, result, 0, 0, at.row0 + warp * 16, at.col0 + q, s.rows,
                                           s.cols);
       }
     }

@@ -20,12 +20,10 @@ template <class T> struct piece {
   int valid;
 };
 
-/// Copies a thread's pieces of `Vector` elements: place(0) to place(Each - 1), `Whole` where all of them exist, `Again`
-/// where the block soon copies the same elements again.
+/// Copies a thread's pieces of `Vector` elements: place(0) to place(Each - 1), `Whole` where all of them exist.
 /// Elements too small for an asynchronous copy pass through registers; all are read before the first is stored, so that
 /// their latencies overlap.
-template <int Vector, int Each, class T, bool Whole = false, bool Again = false, class Place>
-KILN_FN void copy_pieces(Place place) {
+template <int Vector, int Each, class T, bool Whole = false, class Place> KILN_FN void copy_pieces(Place place) {
   constexpr int bytes = Vector * static_cast<int>(sizeof(T));
   if constexpr (bytes >= 4 && bytes <= 16 && (bytes & (bytes - 1)) == 0) {
     KILN_UNROLL
@@ -34,7 +32,7 @@ KILN_FN void copy_pieces(Place place) {
       if constexpr (Whole)
         copy_async<bytes>(p.to, p.from);
       else if (p.to)
-        copy_async<bytes, Again>(p.to, p.from, p.valid * static_cast<int>(sizeof(T)));
+        copy_async<bytes>(p.to, p.from, p.valid * static_cast<int>(sizeof(T)));
     }
   } else {
     static_assert(Vector == 1);
@@ -72,7 +70,7 @@ template <bool DepthContiguous, int Vector, int Rows, int Depth, int Threads> st
 /// multiples of Vector.
 template <class T, bool DepthContiguous, int Vector> struct matrix_operand : matrix_argument<T> {
   using element = T;
-  static constexpr bool depth_contiguous = DepthContiguous;
+  static constexpr bool depth_contiguous = DepthContiguous, of_image = false;
 
   /// Where one thread copies from, tile after tile along the depth.
   template <int Rows, int Depth, int Threads, class Layout = tile_layout<T, DepthContiguous, Rows, Depth>>

@@ -41,7 +41,7 @@ KILN_FN float greater_or_nan(float a, float b) { return a > b || a != a ? a : b;
 KILN_FN float exp2_device(float x) { return __builtin_exp2f(x); }
 
 /// Copies `Bytes` to shared memory through registers; those past the first `valid` become zero.
-template <int Bytes, bool Again = false> KILN_FN void copy_async(void* to, const void* from, int valid) {
+template <int Bytes> KILN_FN void copy_async(void* to, const void* from, int valid) {
   using word = pack<u32, Bytes / 4>;
   word w{};
   if (valid == Bytes) {

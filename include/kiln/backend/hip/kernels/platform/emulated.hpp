@@ -55,7 +55,7 @@ template <class T> u32 two_narrow(float low, float high) {
 inline float greater_or_nan(float a, float b) { return a > b || a != a ? a : b; }
 inline float exp2_device(float x) { return x < -150 ? 0.0f : kiln::exp(x * 0.69314718f); }
 
-template <int Bytes, bool Again = false> void copy_async(void* to, const void* from, int valid) {
+template <int Bytes> void copy_async(void* to, const void* from, int valid) {
   std::memset(to, 0, Bytes);
   std::memcpy(to, from, static_cast<std::size_t>(valid));
 }

@@ -146,6 +146,37 @@ KILN_FN void start_barrier(u64* at, int count) {
 KILN_FN void arrive_at(u64* at) {
   asm volatile("{\n.reg .b64 s;\nmbarrier.arrive.shared::cta.b64 s, [%0];\n}" ::"r"(shared_address(at)) : "memory");
 }
+/// Arrives at a barrier whose phase ends when `bytes` more have been copied, too.
+KILN_FN void arrive_and_expect(u64* at, int bytes) {
+  asm volatile("{\n.reg .b64 s;\nmbarrier.arrive.expect_tx.shared::cta.b64 s, [%0], %1;\n}" ::"r"(shared_address(at)),
+               "r"(bytes)
+               : "memory");
+}
+/// Makes barriers known to the copy unit.
+KILN_FN void fence_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+/// Waits for the `Threads` threads that call it.
+template <int Threads> KILN_FN void sync_some() { asm volatile("bar.sync 1, %0;" ::"n"(Threads) : "memory"); }
+/// Starts the copy of a box of a matrix to shared memory by the copy unit (PTX ISA, "cp.async.bulk.tensor"); elements
+/// outside of the matrix are 0.
+KILN_FN void copy_box(void* to, const tensor_map& map, int along, int across, u64* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::
+          "r"(shared_address(to)),
+      "l"(&map), "r"(along), "r"(across), "r"(shared_address(barrier))
+      : "memory");
+}
+/// The same of channels of pixels that one tap of consecutive windows meets. The first window begins at (`row`, `col`)
+/// of an image, and `down`, `right` lead from its corner to the tap.
+KILN_FN void copy_windows(void* to, const tensor_map& map, int channel, int col, int row, int image, int right,
+                          int down, u64* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, "
+      "%5}], "
+      "[%6], {%7, %8};" ::"r"(shared_address(to)),
+      "l"(&map), "r"(channel), "r"(col), "r"(row), "r"(image), "r"(shared_address(barrier)),
+      "h"(static_cast<u16>(right)), "h"(static_cast<u16>(down))
+      : "memory");
+}
 KILN_FN void await_barrier(u64* at, int phase) {
   asm volatile(
       "{\n.reg .pred p;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra again;\n}" ::"r"(
@@ -154,21 +185,16 @@ KILN_FN void await_barrier(u64* at, int phase) {
       : "memory");
 }
 
-/// Arrives at a barrier when all copies that this thread has started end; `count` includes it.
-KILN_FN void arrive_when_copied(u64* at) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(at)) : "memory");
-}
 /// Leaves this many registers to each thread of a group of four warps, all of which call it; others may then take them.
 template <int Count> KILN_FN void leave_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Count));
 }
 template <int Count> KILN_FN void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Count)); }
 
-/// Starts a copy of `Bytes` (4, 8 or 16) to shared memory; those past the first `valid` become zero. What this block
-/// copies `Again` soon stays in its multiprocessor's cache.
-template <int Bytes, bool Again = false> KILN_FN void copy_async(void* to, const void* from, int valid) {
+/// Starts a copy of `Bytes` (4, 8 or 16) to shared memory; those past the first `valid` become zero.
+template <int Bytes> KILN_FN void copy_async(void* to, const void* from, int valid) {
   const u32 at = shared_address(to);
-  if constexpr (Bytes == 16 && !Again)
+  if constexpr (Bytes == 16)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(valid) : "memory");
   else
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(Bytes), "r"(valid)

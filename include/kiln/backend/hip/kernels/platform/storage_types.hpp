@@ -40,4 +40,9 @@ struct bf16 {
 /// N elements that one instruction moves.
 template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pack { T at[N]; };
 
+/// How the copy unit of sm_90 sees a tensor: what the driver made of it.
+struct alignas(64) tensor_map {
+  u64 words[16];
+};
+
 }  // namespace kiln::gpu
