@@ -22,9 +22,6 @@ struct gemm_factor {
   bool depth_contiguous = true;
   int vector = 1;                 ///< elements that one copy moves
   std::string image_arguments{};  ///< further template arguments of an image_operand
-  /// Of an image: rows and columns of its kernel where that runs backwards and each tap is as far from the window's
-  /// corner in memory for every window; else 0.
-  int backwards_rows = 0, backwards_cols = 0;
   bool is_matrix() const { return value.index() == 0; }
   /// The factor's type in the kernel's text.
   std::string text(dtype type) const;

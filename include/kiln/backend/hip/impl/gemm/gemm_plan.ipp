@@ -255,7 +255,7 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
     for (const int cols : {256, 128, 64})
       candidates.push_back({"wgmma", t::rows, cols, t::depth, t::warps_m, t::warps_n, t{cols}.stages()});
     using u = gpu::turns_tile;
-    for (const int cols : {128, 64})
+    for (const int cols : {256, 128, 64})
       if (p.depth > 0 && boxes_of(p, p.a, p.rows, u::rows) && boxes_of(p, p.b, p.cols, cols))
         candidates.push_back({"wgmma", u::rows, cols, u::depth, u::warps_m, u::warps_n, u{cols}.stages()});
   }
@@ -263,7 +263,6 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
   double epilogue_bytes = 0;
   for (std::size_t k = 0; k < p.steps.size(); ++k)
     if (p.steps[k][2] != 0 && p.steps[k][3] != 0) epilogue_bytes += static_cast<double>(size_of(p.types[k]));
-  const double operand_bytes = epilogue_bytes - static_cast<double>(size_of(p.types[0]));
   std::vector<std::pair<double, gemm_tile>> timed;
   const double processors = std::max(where.multiprocessors, 1);
   for (gemm_tile t : candidates) {
@@ -297,8 +296,8 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
       // many short tiles are as fast as the warps that run together move the epilogue's elements
       const double moved =
           share > 4 ? share * area * epilogue_bytes / std::min(0.6 * resident_warps(p, t, where), 18.0) : 0;
-      const double turns = time_in_turns(t, steps, tiles, processors, operand_bytes);
-      timed.emplace_back(t.in_turns() ? turns : std::max(time, moved), t);
+      timed.emplace_back(
+          t.in_turns() ? time_in_turns(p, t, steps, tiles, processors, epilogue_bytes) : std::max(time, moved), t);
     }
   }
   std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
