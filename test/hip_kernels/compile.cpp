@@ -1,4 +1,4 @@
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <set>
@@ -174,28 +174,86 @@ TEST(tile_kernels, what_only_sm_90_has_compiles) {
   b.output((x.dot(w) + b.input("bias", t, {768})).gelu());
   EXPECT_EQ(compile(b.finish(), target_for("sm_90")).report().steps.size(), 3u);
 }
-// Every tile of wgmma, for factors of either order and an image.
+// A product of 16-bit floats whose factors lie along the depth; its epilogue reads an element for each of the result
+// where `adds`.
+hip::gemm_problem product_of(std::int64_t rows, std::int64_t cols, std::int64_t depth, bool adds) {
+  hip::gemm_problem p;
+  p.type = dtype::f16, p.rows = rows, p.cols = cols, p.depth = depth;
+  p.a = p.b = {hip::matrix_argument{nullptr, {0, 0}, depth, 1}, true, 8};
+  p.steps.assign(adds ? 2 : 1, {0, 0, cols, 1});
+  p.types.assign(p.steps.size(), dtype::f16), p.aligned.assign(p.steps.size(), 16);
+  return p;
+}
+// Every tile of wgmma, for factors of either order; the copy unit reads those that lie along the depth.
 TEST(tile_kernels, tiles_of_wgmma_compile) {
   if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
   const hip::architecture where = hip::architecture::named("sm_90");
-  hip::gemm_problem p;
-  p.type = dtype::f16, p.rows = p.cols = p.depth = 1024;
-  p.a = {hip::matrix_argument{nullptr, {0, 0}, 1024, 1}, true, 8};
-  p.b = {hip::matrix_argument{nullptr, {0, 0}, 1, 1024}, false, 8};
-  p.steps = {{0, 0, 1024, 1}}, p.types = {dtype::f16}, p.aligned = {16};
-  std::set<std::pair<bool, int>> kinds;
-  for (int swapped = 0; swapped < 2; ++swapped) {
-    // the copy unit reads factors whose depth is contiguous
-    if (swapped == 1) p.b = p.a;
+  for (const bool turned : {false, true}) {
+    hip::gemm_problem p = product_of(1024, 1024, 1024, true);
+    if (turned) p.b = {hip::matrix_argument{nullptr, {0, 0}, 1, 1024}, false, 8};
+    std::set<std::pair<bool, int>> kinds, expected = {{false, 64}, {false, 128}, {false, 256}};
+    if (!turned) expected.insert({{true, 64}, {true, 128}, {true, 256}});
     for (const hip::gemm_tile& tile : hip::tiles_for(p, where)) {
       if (tile.atom != "wgmma" || !kinds.emplace(tile.in_turns(), tile.cols).second) continue;
       EXPECT_FALSE(hip::compile(hip::plan_gemm(p, nullptr, tile, where).what, where, {}).empty()) << tile.cols;
     }
-    std::swap(p.a, p.b);
-    EXPECT_EQ(kinds.size(), swapped == 0 ? 3u : 6u);
+    EXPECT_EQ(kinds, expected);
   }
-  EXPECT_EQ(kinds, (std::set<std::pair<bool, int>>{
-                       {false, 64}, {false, 128}, {false, 256}, {true, 64}, {true, 128}, {true, 256}}));
+}
+// How the copy unit is told to read windows: from the first one's corner to the last one's, in bytes and elements.
+TEST(tile_kernels, windows_are_boxes_of_the_copy_unit) {
+  hip::gemm_problem p = product_of(64 * 14 * 14, 256, 256 * 9, false);
+  p.channels = 256, p.images = 64, p.pixels = 14 * 14;
+  hip::image_argument image{};
+  image.channel_step = 1, image.col_step = 256, image.row_step = 28 * 256, image.image_step = 28 * 28 * 256;
+  image.planes = 1, image.height = image.width = 28, image.out_rows = image.out_cols = 14, image.out_pixels = 196;
+  image.stride_rows = image.stride_cols = 2, image.dilation_rows = image.dilation_cols = 1;
+  image.pad_rows = image.pad_cols = 1;
+  p.a = {image, true, 8, "64, 8, 256, 3, 3"};
+  const hip::architecture where = hip::architecture::named("sm_90");
+  const auto first = [&] { return hip::tiles_for(p, where).front(); };
+  ASSERT_TRUE(first().in_turns());
+  const hip::gemm_plan plan = hip::plan_gemm(p, nullptr, first(), where);
+  ASSERT_TRUE(plan.boxes_a && plan.boxes_b);
+  EXPECT_EQ(plan.grid.x, 98u);
+  const hip::tensor_boxes &a = *plan.boxes_a, &b = *plan.boxes_b;
+  EXPECT_EQ(a.rank, 4);
+  EXPECT_THAT(a.extents, ::testing::ElementsAre(256, 28, 28, 64));
+  EXPECT_THAT(a.step_bytes, ::testing::ElementsAre(512, 28 * 512, 28 * 28 * 512));
+  EXPECT_THAT(a.lower, ::testing::ElementsAre(-1, -1));
+  EXPECT_THAT(a.upper, ::testing::ElementsAre(-2, -2));  // the last window begins at 25 of 27
+  EXPECT_THAT(a.stride, ::testing::ElementsAre(1, 2, 2, 1));
+  EXPECT_EQ(a.across, 128u);
+  EXPECT_EQ(b.rank, 2);
+  EXPECT_EQ(b.extents[0], 256u * 9);
+  EXPECT_EQ(b.extents[1], 256u);
+  EXPECT_EQ(b.step_bytes[0], 256u * 9 * 2);
+  EXPECT_EQ(b.across, static_cast<unsigned>(first().cols));
+  // channels that are no multiple of a box, corners too far away, kernels that run backwards
+  p.channels = 96, p.depth = 96 * 9;
+  EXPECT_FALSE(first().in_turns());
+  p.channels = 256, p.depth = 256 * 9;
+  std::get<hip::image_argument>(p.a.value).pad_cols = 128;
+  EXPECT_FALSE(first().in_turns());
+  std::get<hip::image_argument>(p.a.value).pad_cols = 1;
+  p.a.image_arguments += ", image_places<0, true, 1, 1, 1>";
+  EXPECT_FALSE(first().in_turns());
+}
+// Which products work tile after tile: all but those of few steps whose epilogue reads an element for each of the
+// result.
+TEST(tile_kernels, products_in_turns) {
+  const hip::architecture where = hip::architecture::named("sm_90");
+  const auto first = [&](std::int64_t rows, std::int64_t cols, std::int64_t depth, bool adds) {
+    return hip::tiles_for(product_of(rows, cols, depth, adds), where).front();
+  };
+  EXPECT_TRUE(first(12544, 256, 1024, false).in_turns());
+  EXPECT_TRUE(first(200704, 64, 256, false).in_turns());
+  EXPECT_EQ(first(200704, 64, 256, false).cols, 64);
+  EXPECT_EQ(first(50176, 128, 512, false).cols, 128);
+  EXPECT_EQ(first(12544, 256, 1024, false).cols, 256);
+  EXPECT_FALSE(first(200704, 256, 64, true).in_turns());
+  EXPECT_FALSE(first(12544, 1024, 256, true).in_turns());
+  EXPECT_EQ(first(12544, 1024, 256, true).atom, "wgmma");
 }
 // Which products read constant weights as rows of runs: few rows, a constant, both depths contiguous.
 TEST(tile_kernels, few_rows_have_tiles_of_their_own) {

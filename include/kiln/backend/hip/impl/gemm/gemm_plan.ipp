@@ -6,7 +6,6 @@
 
 #include "kiln/backend/hip/impl/gemm/few_rows.hpp"
 #include "kiln/backend/hip/impl/gemm/in_turns.hpp"
-#include "kiln/backend/hip/impl/gemm/with_epilogue.hpp"
 #include "kiln/backend/hip/impl/rows/row_text.hpp"
 
 namespace kiln::hip {
@@ -167,29 +166,6 @@ void put_addresses(std::vector<std::byte>& epilogue, const void* result, std::sp
     std::memcpy(epilogue.data() + sizeof(result_argument) + k * sizeof(epilogue_operand), &extra[k], sizeof extra[k]);
 }
 
-std::int64_t take_batch(gemm_problem& p, loop_nest& outer, std::vector<std::array<std::int64_t, 2>>& inner,
-                        std::int64_t most) {
-  for (std::size_t d = 2; d-- > 0 && !outer.extent.empty();) {
-    const batch_parts parts(outer.extent.back(), most / p.batch1);
-    if (parts.each <= 1 && outer.extent.back() > 1) break;
-    (d == 0 ? p.batch0 : p.batch1) = parts.each;
-    for (std::size_t k = 0; k < inner.size(); ++k) {
-      std::vector<std::int64_t>& step = outer.step[k];
-      inner[k][d] = step.back();
-      if (parts.count == 1)
-        step.pop_back();
-      else
-        step.back() *= parts.each;
-    }
-    if (parts.count > 1) {
-      outer.extent.back() = parts.count;
-      return parts.last * (d == 0 ? p.batch1 : 1);
-    }
-    outer.extent.pop_back();
-  }
-  return 0;
-}
-
 int vector_of(std::size_t bytes, std::size_t aligned, std::initializer_list<std::int64_t> steps) {
   int width = static_cast<int>(16 / bytes);
   const auto fits = [&](int w) {
@@ -206,14 +182,6 @@ int vector_of(std::size_t bytes, std::size_t aligned, std::initializer_list<std:
 std::size_t alignment_of(const void* address) {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   return at % 16 == 0 ? 16 : at & (~at + 1);
-}
-
-std::optional<fused_contraction> read_contraction(const kernel_request& r) {
-  auto body = lower::split_contraction(r.whole, r.instruction);
-  if (!body && r.instruction.op.is<op::deconvolution>()) body.emplace().op = r.instruction.op;
-  if (!body || r.instruction.results.size() != 1 || r.inputs[body->operands[0]].type >= dtype::boolean)
-    return std::nullopt;
-  return with_epilogue(std::move(*body));
 }
 
 namespace {
@@ -263,6 +231,9 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
   double epilogue_bytes = 0;
   for (std::size_t k = 0; k < p.steps.size(); ++k)
     if (p.steps[k][2] != 0 && p.steps[k][3] != 0) epilogue_bytes += static_cast<double>(size_of(p.types[k]));
+  const double operand_bytes = epilogue_bytes - static_cast<double>(size_of(p.types[0]));
+  const bool turns_there =
+      std::any_of(candidates.begin(), candidates.end(), [](const auto& t) { return t.in_turns(); });
   std::vector<std::pair<double, gemm_tile>> timed;
   const double processors = std::max(where.multiprocessors, 1);
   for (gemm_tile t : candidates) {
@@ -275,14 +246,18 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
     // cycles of a step: products at the unit's rate, bytes from the cache, and the latency of a lone block. The numbers
     // are fitted to times of 700 kernels on an H200
     const double rate = t.atom == "wgmma" ? 1800 : atom == "atom_fma" ? 100 : 420;
-    const double work = std::max(static_cast<double>(t.rows) * t.cols * t.depth / rate,
-                                 static_cast<double>(t.rows + t.cols) * t.depth * bytes / 36);
+    double work = std::max(static_cast<double>(t.rows) * t.cols * t.depth / rate,
+                           static_cast<double>(t.rows + t.cols) * t.depth * bytes / 36);
+    // windows are found by the warps that multiply
+    if (t.atom == "wgmma" && p.pixels != 0) work *= 1.5;
     const double copied = static_cast<double>(t.rows) * t.depth / (warps * where.lanes), area = double(t.rows) * t.cols;
     // elements of less than four bytes pass through registers one by one; those of images need their positions computed
     const double alone =
         p.a.vector * bytes < 4 ? 900 + 30 * copied : 295 + area * t.depth / warps / 200 + (p.pixels ? 18 * copied : 0);
     for (int splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
       if (t.in_turns() && splits > 1) break;
+      // where the epilogue reads nothing for each element, none of them was faster than those in turns
+      if (t.atom == "wgmma" && !t.in_turns() && splits == 1 && turns_there && operand_bytes == 0) continue;
       t.splits = splits;
       t.cluster = clusters && t.atom != "wgmma" && splits > 1;
       if (t.cluster && splits != 2 && splits != 4 && splits != 8) continue;
@@ -296,8 +271,8 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
       // many short tiles are as fast as the warps that run together move the epilogue's elements
       const double moved =
           share > 4 ? share * area * epilogue_bytes / std::min(0.6 * resident_warps(p, t, where), 18.0) : 0;
-      timed.emplace_back(
-          t.in_turns() ? time_in_turns(p, t, steps, tiles, processors, epilogue_bytes) : std::max(time, moved), t);
+      const double turns = time_in_turns(t, steps, tiles, processors, operand_bytes);
+      timed.emplace_back(t.in_turns() ? turns : std::max(time, moved), t);
     }
   }
   std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
