@@ -83,6 +83,7 @@ KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const g
           from_b.copy(stage_b(stage.place), map_b, i, arrived);
         }
       }
+      sync_warp();
       sync_some<copiers>();  // prefetches are not to run ahead
     }
   } else {
