@@ -202,6 +202,12 @@ std::size_t alignment_of(const void* address) {
   return at % 16 == 0 ? 16 : at & (~at + 1);
 }
 
+std::size_t alignment_after(std::size_t aligned, std::size_t bytes, std::span<const std::int64_t> steps) {
+  for (const std::int64_t s : steps)
+    while (static_cast<std::size_t>(std::abs(s)) * bytes % aligned != 0) aligned /= 2;
+  return aligned;
+}
+
 std::optional<fused_contraction> read_contraction(const kernel_request& r) {
   auto body = lower::split_contraction(r.whole, r.instruction);
   if (!body && r.instruction.op.is<op::deconvolution>()) body.emplace().op = r.instruction.op;
@@ -330,7 +336,7 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
   if (const auto& f = p.phases)
     t.line("shift_to_phase<", f->rows, ", ", f->cols, ", ", f->first_row, ", ", f->first_col,
-           ">(a, result.place, block_y() / s.splits / s.inner_batch);");
+           ">(a, result.place, entry_of(s) / s.inner_batch);");
   if (wgmma)
     t.line("gemm_on_wgmma<", stored_name(p.type), ", ", tile.cols, ">(a, b, result, s, shared);");
   else if (tile.cluster)
@@ -346,8 +352,8 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   const auto tiles_n = static_cast<int>((p.cols + tile.cols - 1) / tile.cols);
   const std::int64_t entries = p.batch0 * p.batch1;
   plan.block = {static_cast<unsigned>(threads)};
-  plan.grid = {static_cast<unsigned>(tiles_m) * static_cast<unsigned>(tiles_n),
-               static_cast<unsigned>(entries * tile.splits)};
+  plan.grid = {static_cast<unsigned>(tiles_m * entries) * static_cast<unsigned>(tiles_n),
+               static_cast<unsigned>(tile.splits)};
   plan.shared_bytes = where.shared_bytes_apart(shared_bytes_of(p, tile, where), std::int64_t{plan.grid.x} * plan.grid.y,
                                                tile.cluster ? tile.splits : 1);
   if (tile.splits > 1 && !tile.cluster) {
@@ -383,7 +389,7 @@ void run_gemm(const gemm_plan& plan, const function& f, device_queue& queue, std
   }
   void* values[] = {address_of(fa, a), address_of(fb, b), to.data(), &sizes, nullptr};
   extent3 grid = plan.grid;
-  if (entries != 0) grid.y = static_cast<unsigned>(entries * sizes.splits);
+  if (entries != 0) grid.x = static_cast<unsigned>(entries * sizes.tiles_m * sizes.tiles_n);
   f.give(queue, grid, plan.block, plan.shared_bytes, values);
 }
 
