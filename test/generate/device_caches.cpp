@@ -9,7 +9,7 @@ namespace {
 std::shared_ptr<const language_model> on_device(std::optional<dtype> kept = {}) {
   config c = read_config(scripture_folder);
   c.kv_cache_type = kept;
-  return language_model::load(c, fake::gpu_target());
+  return language_model::load(c, fake::block_gpu_target());
 }
 
 TEST(device_caches, sequences_are_the_processors) {
@@ -78,6 +78,70 @@ TEST(device_caches, blocks_are_shared_and_copied_there) {
   run(whole, 0, 41, other);
   for (std::size_t k = 0; k < row.size(); ++k) ASSERT_NEAR(row[k], other[k], 1e-4);
   for (std::size_t k = 0; k < row.size(); ++k) ASSERT_NEAR(again[k], other[k], 1e-4);
+}
+
+// Blocks that no sequence has any more make room for one's own, and for the memory of a run.
+TEST(device_caches, what_no_sequence_has_makes_room) {
+  const auto m = on_device();
+  const std::size_t vocabulary = static_cast<std::size_t>(m->vocabulary_size());
+  const auto prompt = [&](int seed, int count) {
+    tokens out;
+    for (int k = 0; k < count; ++k)
+      out.push_back(static_cast<token>(static_cast<std::size_t>(7919 * k + seed) % vocabulary));
+    return out;
+  };
+  std::vector<float> row(vocabulary), expected = row;
+  const auto run = [&](const tokens& all, std::vector<float>& logits, workspace& w) {
+    sequence_state s = m->new_state();
+    m->run(s, w, all, 1, logits);
+  };
+  workspace w = m->program().make_workspace();
+  run(prompt(5, 4), expected, w);
+  run(prompt(7, 100), row, w);
+  const std::size_t before = fake::live_bytes;
+  for (int seed = 11; seed < 14; ++seed) {  // blocks that others may find
+    generator g(m, options_of(101));
+    g.append_tokens(prompt(seed, 100));
+    run_to_end(g);
+  }
+  ASSERT_GT(fake::live_bytes, before + 3 * m->block_bytes());
+  struct limited {
+    ~limited() { fake::most_bytes = ~std::size_t{0}; }
+  } end;
+  fake::most_bytes = fake::live_bytes.load();
+  {
+    std::vector<sequence_state> all;
+    for (int seed = 21; seed < 23; ++seed) {
+      all.push_back(m->new_state());
+      m->run(all.back(), w, prompt(seed, 100), 1, row);
+    }
+  }
+  fake::most_bytes = fake::live_bytes.load();
+  workspace another = m->program().make_workspace();
+  run(prompt(5, 4), row, another);  // in memory of a run's own
+  EXPECT_EQ(row, expected);
+  fake::most_bytes = 0;
+  sequence_state s = m->new_state();
+  try {
+    m->run(s, w, prompt(31, 100), 1, row);
+    FAIL() << "ran without memory";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::limit);
+  }
+}
+
+// A device without attention over blocks runs sequences one by one.
+TEST(device_caches, are_in_one_piece_where_the_target_reads_no_blocks) {
+  const auto m = language_model::load(read_config(scripture_folder), fake::gpu_target());
+  EXPECT_FALSE(m->joins_rows());
+  const auto& remarks = m->program().report().remarks;
+  EXPECT_TRUE(std::any_of(remarks.begin(), remarks.end(), [](const std::string& r) {
+    return r.find("one by one: the target has no attention over blocks of caches") != std::string::npos;
+  }));
+  const golden g = scripture_golden()[0];
+  generator own(m, options_of(static_cast<std::int64_t>(g.prompt.size() + 8)));
+  own.append_tokens(g.prompt);
+  EXPECT_EQ(run_to_end(own), tokens(g.all.begin(), g.all.begin() + static_cast<std::ptrdiff_t>(g.prompt.size() + 8)));
 }
 
 TEST(device_caches, grow_there_and_are_cloned_and_cut_there) {

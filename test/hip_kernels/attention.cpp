@@ -91,7 +91,7 @@ void check_mma(const sizes& z, double bound = kiln::elementary::same<T, f16> ? 2
   std::vector<int> arrivals(static_cast<std::size_t>(z.batch * z.kv_heads * s.tiles));
   s.partial = partial.data(), s.arrivals = arrivals.data();
   for (int again = 0; again < (z.splits > 1 ? 2 : 1); ++again)
-    run_grid(s.tiles * z.splits, z.batch * z.kv_heads, Tile::warps * 32, memory.bytes_in_registers(),
+    run_grid(s.tiles * z.splits * z.batch * z.kv_heads, 1, Tile::warps * 32, memory.bytes_in_registers(),
              [&](char* shared) {
                attention_in_registers<T, Tile, Mask, Causal>(
                    p.rows(static_cast<const T*>(p.q.data()), z.heads, z.queries, z.depth),
@@ -107,7 +107,7 @@ template <class Atom, class Tile, mask_kind Mask, bool Causal> void check_staged
   constexpr attention_memory memory = staged_warp<Atom, Tile>::memory;
   problem<T> p(z);
   const attention_sizes s = p.device_sizes(memory.rows);
-  run_grid(s.tiles, z.batch * z.kv_heads, Tile::warps * warp_lanes, memory.bytes_staged(), [&](char* shared) {
+  run_grid(s.tiles * z.batch * z.kv_heads, 1, Tile::warps * warp_lanes, memory.bytes_staged(), [&](char* shared) {
     attention_staged<Atom, Tile, Mask, Causal>(
         p.rows(static_cast<const T*>(p.q.data()), z.heads, z.queries, z.depth),
         p.rows(static_cast<const T*>(p.k.data()), z.kv_heads, z.keys, z.depth),
@@ -308,8 +308,8 @@ template <class T, class Tile> void check_over_blocks(paged_problem<T> p, int sp
                                        p.rows_of(static_cast<const T*>(p.v.data()), p.kv_heads, p.value_depth),
                                        p.rows_of(p.out.data(), p.heads, p.value_depth), table, s, shared);
   };
-  for (const bool by_columns : {false, true}) {  // counters are zero after a run as before it
-    run_grid(splits, p.rows * p.kv_heads, Tile::warps * 32, memory.bytes_in_registers(), lanes, by_columns);
+  for (const int apart : {1, splits}) {  // counters are zero after a run as before it
+    run_grid(splits * p.rows * p.kv_heads, 1, Tile::warps * 32, memory.bytes_in_registers(), lanes, apart);
     p.check(bound);
   }
 }
@@ -330,8 +330,9 @@ TEST(device_attention, sequences_in_blocks_of_any_depth_with_sinks_and_bounds) {
     paged_problem<float> p(6, 2, 13, 300, 8, bounded ? 20 : 0, {{0, 1}, {300, 1}, {31, 11}});
     const float softcap = bounded ? 1.5f : 0;
     const block_table table = p.device_table(softcap, bounded);
-    const attention_sizes s = p.device_sizes(1, nullptr);
-    run_grid(8, p.rows * p.heads, 256, 0, [&](char*) {
+    attention_sizes s = p.device_sizes(1, nullptr);
+    s.tiles = p.most;
+    run_grid(p.most * p.rows * p.heads, 1, 256, 0, [&](char*) {
       attention_plain_over_blocks<float, 32, 2>(
           p.rows_of(static_cast<const float*>(p.q.data()), p.heads, p.depth),
           p.rows_of(static_cast<const float*>(p.k.data()), p.kv_heads, p.depth),

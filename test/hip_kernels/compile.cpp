@@ -1,11 +1,14 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "kiln/backend/hip/compile.hpp"
 #include "kiln/backend/hip/hip_target.hpp"
+#include "kiln/backend/hip/impl/conv/convolution_parts.hpp"
 #include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
+#include "kiln/backend/hip/impl/gemm/stored_form.hpp"
 #include "kiln/backend/hip/impl/gemm/turn_weights.hpp"
 #include "kiln/graph/builder.hpp"
 #include "kiln/op/more.hpp"
@@ -13,6 +16,7 @@
 #include "kiln/pass/fuse_contraction.hpp"
 #include "kiln/runtime/executable.hpp"
 #include "pass/evaluate.hpp"
+#include "peer/gpu/alone/fake_gpu.hpp"
 
 using namespace kiln;
 
@@ -123,6 +127,69 @@ TEST(tile_kernels, batches_are_visited_once) {
   check({5, 23, 9}, 15);  // parts of 8, 8 and 7 rows of the second
   check({3, 60}, 3);
   check({2, 3, 251}, 18);
+}
+// Phases of a result whose pixels lie 12 channels apart begin 24 bytes apart.
+TEST(tile_kernels, phases_store_no_more_than_their_begin_is_aligned_to) {
+  for (const auto& [pixel, width] : {std::pair{12, 4}, {16, 8}, {10, 2}}) {
+    const tensor out{nullptr, dtype::f16, {2, 8, 6, 8}, {48 * pixel, 1, 8 * pixel, pixel}};
+    hip::gemm_problem p;
+    p.type = dtype::f16, p.cols = 8, p.types = {p.type}, p.aligned = {16}, p.steps = {{0, 8, 0, 1}};
+    p.a.value = hip::image_argument{};
+    hip::phases by;
+    by.rows = by.cols = 2;
+    const std::int64_t begin[] = {1, 1};
+    by.divide(p, hip::image_steps(out), begin, 2);
+    EXPECT_EQ(p.rows, 2 * 3 * 4);
+    EXPECT_EQ(p.batch0, 4);
+    EXPECT_EQ(hip::epilogue_width(p, false), width) << pixel;
+  }
+}
+// More entries of a batch, groups of heads, or rows of a table than a grid's second dim has blocks.
+TEST(tile_kernels, long_batches_fit_a_launch) {
+  if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
+  const auto where = std::make_shared<const hip::context>(hip::architecture::named("sm_90"), "");
+  using lower = std::unique_ptr<kernel> (*)(const kernel_request&, const hip::context_pointer&);
+  const auto launch_of = [&](lower family, const operation& op, const std::vector<shape>& shapes) {
+    program p;
+    small_vector<value_id> in;
+    for (const shape& s : shapes) in.push_back(p.main().add_parameter("x" + std::to_string(in.size()), s));
+    const value_id made = p.main().add(op, in);
+    const auto n = shapes.size();
+    const auto kernel = family(
+        {p, p.main(), p.main()[made.instruction], std::vector<const literal*>(n), std::vector<layout>(n), shapes},
+        where);
+    ASSERT_TRUE(kernel);
+    std::vector<buffer> memory;
+    const auto of = [&](const shape& s) {
+      ints lens;
+      for (const dimension& d : s.lens) lens.push_back(d.value());
+      memory.push_back(buffer::allocate(static_cast<std::size_t>(s.bytes().value())));
+      return tensor{memory.back().data(), s.type, lens, row_major(lens)};
+    };
+    std::vector<tensor> given;
+    for (const shape& s : shapes) given.push_back(of(s));
+    const tensor out[] = {of(p.main().shape_of(made))};
+    std::vector<std::byte> scratch(kernel->scratch_bytes(given, out, 1));
+    fake::queue queue(nullptr);
+    launch l{given, out, scratch};
+    l.queue = &queue;
+    try {
+      kernel->run(l);
+      FAIL() << "ran";
+    } catch (const error& e) {  // the device is not here; a launch that it refused would be `limit`
+      EXPECT_EQ(e.code(), errc::unsupported) << e.what();
+    }
+  };
+  for (const dtype t : {dtype::f32, dtype::f16}) {
+    const shape table(dtype::i64, {9000, 24}), q(t, {1, 8, 4, 16});
+    launch_of(hip::lower_block_attention, op::block_attention{.head = 16, .most = 32}, {q, q, q, table});
+    const shape many(t, {70000, 1, 1, 16});
+    launch_of(hip::lower_attention, op::attention{}, {many, many, many});
+    const shape image(t, {70000, 4, 1, 2});  // rows of one product are images where they follow each other evenly
+    launch_of(hip::lower_convolution, op::convolution{.group = 2}, {image, shape(t, {4, 2, 1, 1})});
+    launch_of(hip::lower_convolution, op::deconvolution{.stride = {2, 2}, .group = 17000},
+              {shape(t, {1, 17000, 1, 1}), shape(t, {17000, 1, 2, 2})});
+  }
 }
 // Conversions around a rotation of 16-bit floats that is computed in f32 are in its kernel.
 TEST(tile_kernels, rotations_are_one_kernel) {
@@ -276,6 +343,24 @@ TEST(tile_kernels, few_rows_have_tiles_of_their_own) {
   EXPECT_NE(first(1, 4096, false, true).atom, "few_rows");
   EXPECT_NE(first(1, 4096, true, false).atom, "few_rows");
   EXPECT_NE(first(1, 128, true, true).atom, "few_rows");
+}
+// The power of two that scales of numbers about eight are lifted by.
+TEST(tile_kernels, numbers_about_eight_are_lifted_as_far_as_scales_allow) {
+  const auto form_of = [](const small_vector<double>& scales, int zero = 8, int bits = 4) {
+    hip::stored_form form;
+    form.of_few_rows = "as stored", form.value.zero = zero;
+    stored_weights w;
+    w.op.bits = bits, w.op.block = 32;
+    hip::center(form, w, literal::of<double>({dtype::f16, {static_cast<std::int64_t>(scales.size())}}, scales));
+    return form.of_few_rows;
+  };
+  EXPECT_EQ(form_of({0.01, -0.06, 0}), "centered_nibbles<32, 20>");
+  EXPECT_EQ(form_of({0, 1e-4}), "centered_nibbles<32, 24>");
+  EXPECT_EQ(form_of({255}), "centered_nibbles<32, 8>");
+  EXPECT_EQ(form_of({257}), "as stored");
+  EXPECT_EQ(form_of({0.01, std::numeric_limits<double>::infinity()}), "as stored");
+  EXPECT_EQ(form_of({0.01}, 7), "as stored");
+  EXPECT_EQ(form_of({0.01}, 8, 8), "as stored");
 }
 // Constant weights lie along their depth where rows may be few, and mean the same.
 TEST(tile_kernels, weights_are_turned_where_rows_may_be_few) {

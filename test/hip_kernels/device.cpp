@@ -107,6 +107,13 @@ TEST_P(tile_kernels_on_device, long_batches) {
       b.output(b.input("x", t, left).dot(b.input("w", t, right)) + b.input("r", t, both));
     });
   }
+  check([&](builder& b) {
+    const value many = b.input("many", t, {70001, 1, 1, 16});
+    b.output(b.add(op::attention{.scale = 0.2f}, many, many, many));
+    b.output(b.input("images", t, {70001, 4, 1, 2}).conv(b.input("filters", t, {4, 2, 1, 1}), {.group = 2}));
+    b.output(b.add(op::deconvolution{.stride = {2, 2}, .group = 17001}, b.input("channels", t, {1, 17001, 1, 1}),
+                   b.input("taps", t, {17001, 1, 2, 2})));
+  });
 }
 
 // Counted, of a tile, of several, and more than one sorts.
@@ -266,6 +273,8 @@ TEST_P(tile_kernels_on_device, volumes_and_transposed_convolutions) {
         b.output(b.add(even, b.input("even", t, {2, 16, 5, 4}), weights("fours", {16, 8, 4, 6})));
         const auto last = b.input("last", t, {2, 5, 4, 16}).transpose({0, 3, 1, 2});
         b.output(b.add(even, last, weights("sixes", {16, 8, 2, 6})).transpose({0, 2, 3, 1}));
+        const auto part = b.add(even, last, weights("eights", {16, 8, 2, 6}));  // of pixels that lie farther apart
+        b.output(part.concat(part.slice({{1}, {0}, {4}, {}}).relu(), 1).transpose({0, 2, 3, 1}));
         b.output(b.add(op::deconvolution{.stride = {2}, .group = group}, b.input("row", t, {1, 4, 9}),
                        weights("taps", {4, 3, 3})));
         b.output(b.add(op::deconvolution{.stride = {1, 2, 2}, .group = group}, b.input("volume", t, {1, 4, 3, 4, 5}),

@@ -81,7 +81,7 @@ void wait_for_warp() { wait(state::waits_for_warp); }
 std::byte* exchange_slot(int thread) { return slots.data() + thread * exchange_bytes; }
 
 void run_grid(int blocks_x, int blocks_y, int threads, std::size_t shared_bytes, const std::function<void(char*)>& body,
-              bool by_columns) {
+              int apart) {
   lanes_of_block.resize(static_cast<std::size_t>(threads));
   for (lane_coroutine& lane : lanes_of_block)
     if (!lane.stack) lane.stack = std::make_unique<char[]>(stack_bytes);
@@ -89,11 +89,12 @@ void run_grid(int blocks_x, int blocks_y, int threads, std::size_t shared_bytes,
   std::vector<char> memory(shared_bytes + 128);
   current_shared = memory.data() + (128 - reinterpret_cast<std::uintptr_t>(memory.data()) % 128);
   current_body = &body;
-  for (int i = 0; i < blocks_x * blocks_y; ++i) {
-    std::memset(memory.data(), 0xff, memory.size());
-    now.block_x = by_columns ? i / blocks_y : i % blocks_x, now.block_y = by_columns ? i % blocks_y : i / blocks_x;
-    run_block(threads);
-  }
+  for (int first = 0; first < apart; ++first)
+    for (int i = first; i < blocks_x * blocks_y; i += apart) {
+      std::memset(memory.data(), 0xff, memory.size());
+      now.block_x = i % blocks_x, now.block_y = i / blocks_x;
+      run_block(threads);
+    }
 }
 
 }  // namespace kiln::gpu

@@ -8,10 +8,10 @@
 namespace kiln::gpu {
 
 /// Runs `body(shared)` in every lane of every block of a grid, one coroutine a lane. Shared memory is filled with NaNs
-/// before each block; a lane that returns while others wait for it is an error. Blocks run by rows of y, or, a device
-/// having no order, `by_columns` of x.
+/// before each block; a lane that returns while others wait for it is an error. Blocks run by rows of y or, a device
+/// having no order, so many `apart`.
 void run_grid(int blocks_x, int blocks_y, int threads, std::size_t shared_bytes, const std::function<void(char*)>& body,
-              bool by_columns = false);
+              int apart = 1);
 
 /// Seeded values in [-1, 1) that f16 and bf16 hold exactly.
 template <class T> std::vector<T> random_values(std::size_t n, unsigned seed) {

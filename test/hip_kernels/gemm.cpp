@@ -58,7 +58,7 @@ void check(const sizes& z, int width_m = 0) {
       {bias.data(), {0, 0, 0, 1}}};
   const gemm_sizes s{z.m, z.n, z.k, tiles_m, tiles_n, z.batch1, z.splits, partial.data(), arrivals.data()};
   for (int again = 0; again < 2; ++again)
-    run_grid(tiles_m * tiles_n, batch * z.splits, threads, memory_of_gemm<Atom, Tile, A, B>.bytes(),
+    run_grid(tiles_m * tiles_n * batch, z.splits, threads, memory_of_gemm<Atom, Tile, A, B>.bytes(),
              [&](char* shared) { gemm<Atom, Tile>(fa, fb, result, s, shared); });
 
   for (int e = 0; e < batch; ++e)

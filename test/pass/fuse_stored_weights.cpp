@@ -54,6 +54,28 @@ TEST(fuse_stored_weights, weights_of_other_forms_stay) {
     return !fuse_stored_weights(p).changed();
   };
   const auto x = [](builder& b) { return b.input("x", dtype::f32, {3, 128}); };
+  // floats of eight bits that are no numbers, which kernels would read as numbers
+  const auto floats = [&](std::uint8_t code) {
+    return [&x, code](builder& b) {
+      const shape s(dtype::f8e4m3fn, {80, 128});
+      buffer bytes = buffer::allocate(static_cast<std::size_t>(s.bytes().value()));
+      std::fill_n(bytes.data(), bytes.size(), std::byte{0x38});
+      bytes.data()[77] = std::byte{code};
+      const value scale = b.constant(counted(dtype::f32, {80, 4}, 5));
+      b.output(
+          x(b).dot(b.add(op::block_dequantize{.bits = 8, .axis = 1}, b.constant(literal(s, std::move(bytes))), scale)
+                       .transpose({1, 0})));
+    };
+  };
+  const auto in_product = [&](std::uint8_t code) {
+    program p = made(floats(code));
+    fuse_contraction(p);
+    fuse_stored_weights(p);
+    return count(p, "fused") == 1;
+  };
+  EXPECT_TRUE(in_product(0x7e));
+  EXPECT_FALSE(in_product(0x7f));
+  EXPECT_FALSE(in_product(0xff));
   // weights of a run
   EXPECT_TRUE(stays([&](builder& b) {
     const value data = b.input("q", dtype::u8, {80, 64}), scale = b.input("s", dtype::f32, {80, 4});

@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/runtime/block_reader.hpp"
 #include "kiln/runtime/kernel.hpp"
 
 namespace kiln {
@@ -17,7 +18,7 @@ struct hip_options {
 
 /// A GPU, through HIP on AMD's or NVIDIA's platform. Making one without a device and without an architecture is an
 /// `unsupported` error that says what is missing.
-class hip_target final : public target {
+class hip_target final : public target, public block_reader {
  public:
   explicit hip_target(const hip_options& options = {});
   std::string_view name() const override { return "hip"; }
@@ -26,6 +27,7 @@ class hip_target final : public target {
   std::unique_ptr<kernel> make_kernel(const kernel_request& request) const override;
   std::unique_ptr<kernel> make_copy(const derived_data* derived) const override;
   std::string binary_format() const override;
+  std::int64_t block_attention_rows() const override;
   bool has_device() const override { return true; }
   std::shared_ptr<const device> get_device() const override { return device_; }
 

@@ -10,7 +10,8 @@
 
 namespace kiln::language::detail {
 
-std::string use_block_tables(program& p, std::span<const joined_layer> layers, page_plan& plan) {
+std::string use_block_tables(program& p, std::span<const joined_layer> layers, std::int64_t tile_rows,
+                             page_plan& plan) {
   module_graph& m = p.main();
   for (const joined_layer& l : layers)
     if (l.type != plan.stored)
@@ -21,8 +22,6 @@ std::string use_block_tables(program& p, std::span<const joined_layer> layers, p
       if (m[i].kind == instruction_kind::op)
         if (const auto* op = m[i].op.get_if<op::paged_attention>()) visit(i, *op);
   };
-  // a row's tokens, times the heads that share keys, are rows of one tile
-  constexpr std::int64_t tile_rows = 64;
   std::int64_t group = 1, kv_heads = 1;
   each_attention([&](std::uint32_t i, const op::paged_attention&) {
     const std::int64_t kv = m.shape_of(m[i].inputs[1]).lens[1].value();

@@ -330,7 +330,7 @@ void language_model::run_joined(workspace& w, std::span<const row_run> rows, std
   const bool straight = made.type == dtype::f32;
   if (straight) lead.out[plan.logits] = logits_output(made, wanted, plan.vocabulary, logits);
   try {
-    plan.exe.run(w, lead.in, lead.out);
+    lead.from->with_room([&] { plan.exe.run(w, lead.in, lead.out); });
     if (!straight) copy_logits(lead.out[plan.logits], wanted, logits);
   } catch (...) {
     lead.out.clear();  // may be the caller's memory

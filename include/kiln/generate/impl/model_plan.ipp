@@ -9,6 +9,7 @@
 #include "kiln/pass/fuse_attention.hpp"
 #include "kiln/pass/keep_rows.hpp"
 #include "kiln/pass/late_widening.hpp"
+#include "kiln/runtime/block_reader.hpp"
 #include "kiln/runtime/saved_program.hpp"
 
 namespace kiln::language::detail {
@@ -310,7 +311,11 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
   std::optional<page_plan> pages;
   if (why.empty()) joined = joined_program(model.graph, ports_of(context, known), t, layers, why, unsure);
   if (joined) pages = plan_pages(layers, c.kv_cache_type, t.get_device());
-  if (joined && t.has_device()) why = use_block_tables(*joined, layers, *pages);
+  if (joined && t.has_device()) {
+    const auto* reader = dynamic_cast<const block_reader*>(&t);
+    why = reader ? use_block_tables(*joined, layers, reader->block_attention_rows(), *pages)
+                 : "the target has no attention over blocks of caches";
+  }
   if (!why.empty()) joined.reset(), unsure.clear();
   if (!unsure.empty())
     options.remarks.push_back("sequences share runs: " + unsure +

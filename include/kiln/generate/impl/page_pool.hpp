@@ -23,6 +23,8 @@ class page_pool {
   /// A page with the content of another.
   page copy(const page& of) const;
   std::size_t page_bytes() const;
+  /// Frees memory that was given back; whether there was any.
+  bool free_spare() const;
   /// Pages that have owners.
   std::size_t used() const;
 

@@ -27,6 +27,13 @@ std::size_t page_pool::used() const {
   return state_->used;
 }
 
+bool page_pool::free_spare() const {
+  std::vector<buffer> freed;  // outside the lock
+  const std::lock_guard lock(state_->guard);
+  freed.swap(state_->free);
+  return !freed.empty();
+}
+
 page page_pool::take() const {
   buffer memory;
   {

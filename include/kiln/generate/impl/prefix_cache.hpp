@@ -1,11 +1,13 @@
 #pragma once
 #include <memory>
 #include <mutex>
+#include <new>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "kiln/core/argument.hpp"
+#include "kiln/core/error.hpp"
 #include "kiln/generate/impl/page_pool.hpp"
 #include "kiln/generate/impl/prefix_index.hpp"
 
@@ -25,10 +27,22 @@ class prefix_cache {
   void add(std::span<const token> all, std::span<const page> pages, const values& active);
   std::size_t release(std::size_t count);
   std::size_t size() const;
+  /// `make()`, and where memory is too short for it once more, after giving up all that no sequence has.
+  template <class Make> auto with_room(Make&& make) {
+    try {
+      return make();
+    } catch (const std::bad_alloc&) {
+      if (!give_up()) throw;
+    } catch (const error& e) {
+      if (e.code() != errc::limit || !give_up()) throw;
+    }
+    return make();
+  }
   /// Gives up what no sequence has, but for as many pages as sequences have, and 64 more.
   void trim();
 
  private:
+  bool give_up();
   std::uint64_t root_of(const values& active);
   page_pool pool_;
   mutable std::mutex guard_;

@@ -35,6 +35,13 @@ std::size_t prefix_cache::size() const {
   const std::lock_guard lock(guard_);
   return index_.size();
 }
+bool prefix_cache::give_up() {
+  {
+    const std::lock_guard lock(guard_);
+    index_.release(index_.unused());
+  }
+  return pool_.free_spare();
+}
 void prefix_cache::trim() {
   constexpr std::size_t kept = 64;
   const std::lock_guard lock(guard_);

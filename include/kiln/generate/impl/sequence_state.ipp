@@ -58,13 +58,13 @@ void sequence_state::memory::grow_pages(std::int64_t wanted) {
   if (length % block != 0) {
     const auto at = static_cast<std::size_t>(length / block);
     if (copies_page()) {
-      pages[at] = from->pool().copy(pages[at]);
+      pages[at] = from->with_room([&] { return from->pool().copy(pages[at]); });
       blocks[at] = pages[at].get();
     }
     shared = std::min(shared, at);
   }
   while (static_cast<std::int64_t>(pages.size()) < blocks_for(wanted, block)) {
-    pages.push_back(from->pool().take());
+    pages.push_back(from->with_room([&] { return from->pool().take(); }));
     blocks.push_back(pages.back().get());
   }
 }

@@ -13,6 +13,7 @@
 #include "kiln/core/error.hpp"
 #include "kiln/interface/gpus.hpp"
 #include "kiln/op/nn/block_attention.hpp"
+#include "kiln/runtime/block_reader.hpp"
 #include "kiln/runtime/device.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
 
@@ -21,6 +22,8 @@
 namespace kiln::fake {
 
 inline std::atomic<std::size_t> live_bytes = 0, copies = 0, streams = 0;
+/// What fits in its memory.
+inline std::atomic<std::size_t> most_bytes = ~std::size_t{0};
 
 /// Memory under two addresses: the program's, which nobody may touch, and the queues'.
 class memory {
@@ -31,6 +34,8 @@ class memory {
   }
   std::byte* take(std::size_t bytes) {
     const std::size_t size = (std::max<std::size_t>(bytes, 1) + 4095) / 4096 * 4096;
+    if (size > most_bytes - std::min<std::size_t>(most_bytes, live_bytes))
+      raise(errc::limit, "fake GPU: out of memory");
     const int file = memfd_create("gpu", 0);
     if (file < 0 || ftruncate(file, static_cast<off_t>(size)) != 0) raise(errc::limit, "fake GPU: no memory");
     const auto map = [&](int access) {
@@ -178,7 +183,7 @@ class block_attention final : public kernel {
 };
 
 /// The reference computations, between copies from and to the fake GPU.
-class gpu_target final : public target {
+class gpu_target : public target {
  public:
   std::string_view name() const override { return "hip"; }
   bool fuses() const override { return reference_.fuses(); }
@@ -199,10 +204,16 @@ class gpu_target final : public target {
   std::shared_ptr<const device> device_ = std::make_shared<gpu>();
 };
 
+/// One that reads blocks of caches.
+class block_gpu_target final : public gpu_target, public block_reader {
+ public:
+  std::int64_t block_attention_rows() const override { return 64; }
+};
+
 inline gpu_source gpus() {
   gpu_source out;
   out.list = [] { return std::vector<gpu_description>{{"fake", 0xFA4E, "kiln's tests"}}; };
-  out.make = [](int, const compile_options&) { return std::make_unique<gpu_target>(); };
+  out.make = [](int, const compile_options&) { return std::make_unique<block_gpu_target>(); };
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include "kiln/backend/hip/impl/gemm/stored_form.hpp"
 #include "kiln/backend/hip/impl/gemm/turn_weights.hpp"
 #include "kiln/backend/hip/impl/rows/convert_parts.hpp"
+#include "kiln/backend/hip/kernels/attention/arguments.hpp"
 #include "kiln/backend/hip/lower.hpp"
 #include "kiln/lower/contraction.hpp"
 #include "kiln/pass/expand_block_dequantize.hpp"
@@ -68,6 +69,8 @@ lower::layout_role hip_target::role(const program& whole, const basic_instructio
     return contraction.get_if<op::convolution>() ? layout_role::prefers_nhwc : layout_role::none;
   return lower::pointwise_role(instruction);
 }
+
+std::int64_t hip_target::block_attention_rows() const { return gpu::block_attention_rows; }
 
 std::string hip_target::binary_format() const { return "hip " + hip::code_format(context_->arch()); }
 

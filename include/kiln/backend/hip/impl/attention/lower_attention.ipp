@@ -196,7 +196,7 @@ class attention_kernel final : public gpu_kernel {
     source what = text.whole("attention");
     if (t.wgmma) what.own_instructions = true;
     made.run = where().build(what);
-    made.grid = {static_cast<unsigned>(s.tiles * s.splits), static_cast<unsigned>(groups)};
+    made.grid = {static_cast<unsigned>(s.tiles * s.splits) * static_cast<unsigned>(groups)};
     made.block = {static_cast<unsigned>(threads)};
     made.shared_bytes = t.shared_bytes;
     return made;

@@ -76,8 +76,8 @@ class block_attention_kernel final : public gpu_kernel {
       text.line("attention_plain_over_blocks<", t, ", ", op_.block, ", ", (s.value_depth + threads - 1) / threads,
                 ">(q, k, v, out, table, s);");
       text.close();
-      made.grid = {static_cast<unsigned>(std::min(op_.most, q.lens[2])),
-                   static_cast<unsigned>(in[3].lens[0] * s.heads)};
+      s.tiles = count(std::min(op_.most, q.lens[2]));
+      made.grid = {static_cast<unsigned>(in[3].lens[0] * s.heads * s.tiles)};
       made.block = {threads};
     }
     made.run = where().build(text.whole("attention"));
@@ -89,7 +89,7 @@ class block_attention_kernel final : public gpu_kernel {
                 const std::string& parameters) const {
     const tensor& q = in[0];
     gpu::attention_sizes& s = made.sizes;
-    constexpr int warps = 4, rows = 64;
+    constexpr int warps = 4, rows = gpu::block_attention_rows;
     const int bytes = static_cast<int>(size_of(q.type));
     const auto whole = [](int n) { return (n + 15) / 16 * 16; };
     const int depth = whole(s.depth), value_depth = whole(s.value_depth);
@@ -121,7 +121,7 @@ class block_attention_kernel final : public gpu_kernel {
     text.line("attention_over_blocks<", stored_name(q.type), ", tile, ", op_.block,
               ">(q, k, v, out, table, s, shared);");
     text.close();
-    made.grid = {static_cast<unsigned>(s.splits), static_cast<unsigned>(groups)};
+    made.grid = {static_cast<unsigned>(s.splits) * static_cast<unsigned>(groups)};
     made.block = {static_cast<unsigned>(warps * 32)};
     made.shared_bytes = static_cast<std::size_t>(memory.bytes_in_registers());
     return true;

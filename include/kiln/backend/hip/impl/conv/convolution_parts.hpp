@@ -2,6 +2,7 @@
 #include <array>
 #include <functional>
 
+#include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
 #include "kiln/backend/hip/lower.hpp"
 
 namespace kiln::hip {
@@ -54,6 +55,10 @@ struct phases {
   /// None where taps or places don't divide evenly.
   phases(const convolution_attributes& a, const shape& weights, const shape& result);
   explicit operator bool() const { return rows * cols > 1; }
+  /// Makes the product of a whole result, of `images` at these steps, one whose first batch index counts phases;
+  /// `begin` are the padding's rows and columns.
+  void divide(gemm_problem& p, const struct image_steps& to, std::span<const std::int64_t> begin,
+              std::int64_t images) const;
   /// The view of the weights that has the taps of each phase together.
   filters_view order(const ints& lens, const ints& strides, std::int64_t groups) const;
 };

@@ -64,6 +64,22 @@ phases::phases(const convolution_attributes& a, const shape& weights, const shap
   rows = a.window.stride[0], cols = a.window.stride[1];
 }
 
+void phases::divide(gemm_problem& p, const image_steps& to, std::span<const std::int64_t> begin,
+                    std::int64_t images) const {
+  p.phases = gemm_phases{rows, cols, begin[0] % rows, begin[1] % cols};
+  p.batch0 = rows * cols;
+  auto& image = std::get<image_argument>(p.a.value);
+  image.out_rows = static_cast<int>(to.rows / rows), image.out_cols = static_cast<int>(to.cols / cols);
+  image.out_pixels = image.out_rows * image.out_cols;
+  image.pad_rows = static_cast<int>(begin[0] / rows), image.pad_cols = static_cast<int>(begin[1] / cols);
+  std::get<matrix_argument>(p.b.value).batch[0] = p.depth;
+  p.rows = images * image.out_pixels, p.pixels = image.out_cols;
+  p.steps[0][0] = rows * to.row, p.steps[0][2] = cols * to.col;
+  // phases begin a row or a column apart, and launches of one image an image
+  const std::int64_t apart[] = {to.image, to.row, to.col};
+  p.aligned[0] = alignment_after(p.aligned[0], size_of(p.types[0]), apart);
+}
+
 filters_view phases::order(const ints& lens, const ints& strides, std::int64_t groups) const {
   filters_view v(lens, strides, groups, true);  // groups, filters, rows, columns, channels
   const std::int64_t row = v.strides[2], col = v.strides[3], channel = v.strides[4];

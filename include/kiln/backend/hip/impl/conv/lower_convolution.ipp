@@ -138,18 +138,7 @@ class convolution_kernel final : public gpu_kernel {
     tensor some = out;
     if (!together) some.lens[0] = 1;
     gemm_problem p = problem(in, some, false);
-    const auto& begin = attributes_.window.begin;
-    p.phases = gemm_phases{phases_.rows, phases_.cols, begin[0] % phases_.rows, begin[1] % phases_.cols};
-    p.batch0 = phases_.rows * phases_.cols;
-    auto& image = std::get<image_argument>(p.a.value);
-    image.out_rows = static_cast<int>(at.rows / phases_.rows);
-    image.out_cols = static_cast<int>(at.cols / phases_.cols);
-    image.out_pixels = image.out_rows * image.out_cols;
-    image.pad_rows = static_cast<int>(begin[0] / phases_.rows);
-    image.pad_cols = static_cast<int>(begin[1] / phases_.cols);
-    std::get<matrix_argument>(p.b.value).batch[0] = p.depth;
-    p.rows = some.lens[0] * image.out_pixels, p.pixels = image.out_cols;
-    p.steps[0][0] = phases_.rows * at.row, p.steps[0][2] = phases_.cols * at.col;
+    phases_.divide(p, at, attributes_.window.begin, some.lens[0]);
     const std::size_t first = to.products.size();
     add(to, p, nullptr);
     for (std::int64_t n = 1; n < (together ? 1 : out.lens[0]); ++n) {

@@ -116,6 +116,8 @@ std::int64_t take_batch(gemm_problem& p, loop_nest& outer, std::vector<std::arra
 /// The largest count of elements of `bytes` each, up to 16 bytes, that divides every step and keeps to the alignment.
 int vector_of(std::size_t bytes, std::size_t aligned, std::initializer_list<std::int64_t> steps);
 std::size_t alignment_of(const void* address);
+/// What is left of an alignment, of at most 16 bytes, so many elements of `bytes` each on.
+std::size_t alignment_after(std::size_t aligned, std::size_t bytes, std::span<const std::int64_t> steps);
 
 /// The matrix instruction that multiplies a dtype: the name of its header in kernels/atom/ and of its template.
 std::string_view atom_for(dtype type, const architecture& where);

@@ -324,7 +324,7 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
   if (const auto& f = p.phases)
     t.line("shift_to_phase<", f->rows, ", ", f->cols, ", ", f->first_row, ", ", f->first_col,
-           ">(a, result.place, block_y() / s.splits / s.inner_batch);");
+           ">(a, result.place, entry_of(s) / s.inner_batch);");
   if (wgmma)
     t.line(tile.in_turns() ? "gemm_in_turns<" : "gemm_on_wgmma<", stored_name(p.type), ", ", tile.cols,
            ">(a, b, result, s, ", tile.in_turns() ? "map_a, map_b, " : "", "shared);");
@@ -341,8 +341,8 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   const auto tiles_n = static_cast<int>((p.cols + tile.cols - 1) / tile.cols);
   const std::int64_t entries = p.batch0 * p.batch1;
   plan.block = {static_cast<unsigned>(threads)};
-  plan.grid = {static_cast<unsigned>(tiles_m) * static_cast<unsigned>(tiles_n),
-               static_cast<unsigned>(entries * tile.splits)};
+  plan.grid = {static_cast<unsigned>(tiles_m * entries) * static_cast<unsigned>(tiles_n),
+               static_cast<unsigned>(tile.splits)};
   if (tile.in_turns()) {
     plan.grid.x = std::min(plan.grid.x, static_cast<unsigned>(where.multiprocessors));
     plan.boxes_a = boxes_of(p, p.a, p.rows, tile.rows), plan.boxes_b = boxes_of(p, p.b, p.cols, tile.cols);
@@ -388,7 +388,7 @@ void run_gemm(const gemm_plan& plan, const function& f, device_queue& queue, std
   }
   void* values[] = {address_of(fa, a), address_of(fb, b), to.data(), &sizes, &maps[0], &maps[1], nullptr};
   extent3 grid = plan.grid;
-  if (entries != 0) grid.y = static_cast<unsigned>(entries * sizes.splits);
+  if (entries != 0) grid.x = static_cast<unsigned>(entries * sizes.tiles_m * sizes.tiles_n);
   f.give(queue, grid, plan.block, plan.shared_bytes, values);
 }
 

@@ -147,7 +147,7 @@ class dot_kernel final : public gpu_kernel {
         const row_program* const after = epilogue_ ? &*epilogue_ : nullptr;
         made.unpacks = kept_ && made.outer.extent.empty() && has_few_rows(p, where().arch());
         if (made.unpacks) {
-          made.plan = plan_few_rows(p, after, stored_tile(p, where().arch()), where().arch(), kept_->form.text);
+          made.plan = plan_few_rows(p, after, stored_tile(p, where().arch()), where().arch(), kept_->form.of_few_rows);
           made.run = where().build(made.plan.what);
           made.plan.what.text.clear();
           return made;
@@ -207,12 +207,7 @@ class dot_kernel final : public gpu_kernel {
     last_entries = take_batch(p, outer, inner, most_gemm_entries);
     // addresses of later launches keep the first one's alignment where all steps are multiples of it
     const auto alignment = [&](std::size_t k) {
-      std::size_t n = alignment_of(all[k]->data);
-      for (std::int64_t s : outer.step[k])
-        n = std::min(n, s == 0 ? n
-                               : alignment_of(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(std::abs(s)) *
-                                                                            size_of(all[k]->type))));
-      return n;
+      return alignment_after(alignment_of(all[k]->data), size_of(all[k]->type), outer.step[k]);
     };
     p.a = factor(a, p.rows, row_step[0], col, inner[0], alignment(0));
     p.b = factor(b, p.cols, b.strides[col], row, inner[1], alignment(1));
@@ -264,6 +259,7 @@ std::unique_ptr<kernel> lower_stored(const kernel_request& r, const context_poin
     const module_graph& m = r.whole.module(r.instruction.op.get_if<op::fused>()->body);
     auto form = find_stored_form(found->weights, m);
     if (!form) return nullptr;
+    center(*form, found->weights, *r.constants[found->operands[1]]);
     kept_weights kept{std::move(*form), {}, found->weights.depth, found->weights.columns};
     for (const std::size_t k : found->inputs()) kept.inputs.push_back(k);
     auto from = with_epilogue(std::move(found->body));
@@ -273,6 +269,12 @@ std::unique_ptr<kernel> lower_stored(const kernel_request& r, const context_poin
 }
 
 }  // namespace
+
+std::size_t alignment_after(std::size_t aligned, std::size_t bytes, std::span<const std::int64_t> steps) {
+  for (const std::int64_t s : steps)
+    while (static_cast<std::size_t>(std::abs(s)) * bytes % aligned != 0) aligned /= 2;
+  return aligned;
+}
 
 std::int64_t take_batch(gemm_problem& p, loop_nest& outer, std::vector<std::array<std::int64_t, 2>>& inner,
                         std::int64_t most) {

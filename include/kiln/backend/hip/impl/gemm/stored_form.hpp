@@ -1,5 +1,8 @@
 #pragma once
+#include <cmath>
+
 #include "kiln/backend/hip/impl/gemm/few_rows.hpp"
+#include "kiln/core/half.hpp"
 #include "kiln/lower/stored_product.hpp"
 
 namespace kiln::hip {
@@ -7,6 +10,7 @@ namespace kiln::hip {
 /// How kernels read weights that are stored in blocks (kernels/gemm/stored_numbers.hpp).
 struct stored_form {
   std::string text;              ///< the type in a kernel's text
+  std::string of_few_rows;       ///< the same where a product of few rows reads them
   int run = 0;                   ///< numbers of a piece
   gpu::stored_argument value{};  ///< without addresses
 };
@@ -39,11 +43,30 @@ template <class Module> std::optional<stored_form> find_stored_form(const stored
     out.text += zeros ? ", true" : ", false";
   if (!four && !floats) out.text += is_signed ? ", true" : ", false";
   out.text += ">";
+  out.of_few_rows = out.text;
   out.value.row_bytes = count(data);
   out.value.scale_row = count(scales);
   out.value.zero_row = zeros ? count(m.shape_of(w.operands[2])) : 0;
   out.value.zero = static_cast<int>(zero);
   return out;
+}
+
+/// Has products of few rows read numbers of four bits with zero point 8 by `centered_nibbles`, where scales allow it.
+inline void center(stored_form& form, const stored_weights& w, const literal& scales) {
+  constexpr float most = 65504;
+  constexpr int least_lift = 8, most_lift = 24;
+  if (w.op.bits != 4 || w.operands.size() > 2 || form.value.zero != 8 || scales.get_shape().type != dtype::f16) return;
+  float greatest = 0;
+  const auto* const codes = reinterpret_cast<const std::uint16_t*>(scales.bytes());
+  for (std::int64_t i = 0; i < scales.elements(); ++i) {
+    const float x = std::abs(half_value(codes[i]));
+    if (!(x <= most)) return;
+    greatest = std::max(greatest, x);
+  }
+  int lift = most_lift;
+  while (std::ldexp(greatest, lift) > most) --lift;
+  if (lift >= least_lift)
+    form.of_few_rows = "centered_nibbles<" + std::to_string(w.op.block) + ", " + std::to_string(lift) + ">";
 }
 
 /// A kernel that writes such weights out, rows of them with the depth contiguous.

@@ -36,6 +36,10 @@ void function::load() const {
 }
 
 void function::give(device_queue& queue, extent3 grid, extent3 block, std::size_t shared_bytes, void** values) const {
+  constexpr unsigned most_x = 0x7fffffff, most_others = 65535;
+  if (grid.x > most_x || grid.y > most_others || grid.z > most_others)
+    raise(errc::limit, "blocks of " + entry_ + ": expected at most 2147483647 x 65535 x 65535, found " +
+                           std::to_string(grid.x) + " x " + std::to_string(grid.y) + " x " + std::to_string(grid.z));
   std::call_once(once_, [&] { load(); });
   constexpr int most_dynamic_shared_bytes = 8;
   constexpr std::size_t always_there = 48 * 1024;

@@ -37,6 +37,9 @@ struct block_table {
   static constexpr int first = 0, tokens = 1, position = 2, past = 3, counters = 4;
 };
 
+/// Rows of the tile that a row of the table is, with the heads that share keys, on matrix units.
+inline constexpr int block_attention_rows = 64;
+
 static_assert(sizeof(block_table) == 64 && sizeof(attention_operand<void>) == 32 && sizeof(attention_sizes) == 56);
 
 /// What a split leaves of a row: its sums, their base and their total.

@@ -72,20 +72,30 @@ KILN_FN key_range keys_of_tile(const attention_sizes& s, int row0, int rows, int
   return {from, to < end ? to : end};
 }
 
+/// Which part of attention a block works on: `group` counts batch entries times key heads. Only a grid's first dim has
+/// more than 65535 blocks: a group's tiles, each as many times as there are splits, follow those of the one before. In
+/// causal attention the last tiles have the most keys, so that they come first.
+struct attention_place {
+  int group, tile, split;
+  KILN_FN explicit attention_place(const attention_sizes& s) {
+    const int parts = s.tiles * s.splits, part = block_x() % parts;
+    group = block_x() / parts, split = part % s.splits, tile = s.tiles - 1 - part / s.splits;
+  }
+};
+
 /// What a block works on: the rows of a tile of one group of heads. It copies queries, keys and values to shared
 /// memory.
 template <class T, class Tile, int Rows, int Threads> struct attention_block {
   const attention_operand<const T>&q, &k, &v;
   const attention_sizes& s;
-  int batch, kv_head, row0, all_rows;
+  int group, batch, kv_head, row0, all_rows;
   const T *queries, *keys, *values;  ///< of the batch entry; of the head
 
-  /// block_y counts batch entries times key heads.
   KILN_FN attention_block(const attention_operand<const T>& q, const attention_operand<const T>& k,
-                          const attention_operand<const T>& v, const attention_sizes& s, int tile)
-      : q(q), k(k), v(v), s(s), row0(tile * Rows), all_rows(s.group * s.queries) {
+                          const attention_operand<const T>& v, const attention_sizes& s, const attention_place& at)
+      : q(q), k(k), v(v), s(s), group(at.group), row0(at.tile * Rows), all_rows(s.group * s.queries) {
     const int kv_heads = s.heads / s.group;
-    batch = block_y() / kv_heads, kv_head = block_y() % kv_heads;
+    batch = group / kv_heads, kv_head = group % kv_heads;
     queries = q.base + batch * q.batch;
     keys = k.base + batch * k.batch + kv_head * k.head;
     values = v.base + batch * v.batch + kv_head * v.head;

@@ -10,8 +10,8 @@ struct attention_block_of_table : attention_block<T, Tile, Rows, Threads> {
   block_rows<T, Positions> keys_at, values_at;
   KILN_FN attention_block_of_table(const attention_operand<const T>& q, const attention_operand<const T>& k,
                                    const attention_operand<const T>& v, const attention_sizes& s,
-                                   const block_table& table, const i64* row)
-      : attention_block<T, Tile, Rows, Threads>(q, k, v, s, 0),
+                                   const attention_place& at, const block_table& table, const i64* row)
+      : attention_block<T, Tile, Rows, Threads>(q, k, v, s, at),
         keys_at(k, table, row, this->kv_head, s.depth, table.keys),
         values_at(v, table, row, this->kv_head, s.value_depth, table.values) {}
   KILN_FN void copy_keys(T* to_keys, T* to_values, int j0, int end) const {
@@ -22,35 +22,36 @@ struct attention_block_of_table : attention_block<T, Tile, Rows, Threads> {
   }
 };
 
-/// Attention over blocks: block_y counts rows of the table times key heads, block_x splits, of which as many work as
-/// the keys are worth. A row's heads that share keys, times its tokens, are rows of one tile.
+/// Attention over blocks: groups are rows of the table times key heads, and of the splits as many work as the keys
+/// are worth. A row's heads that share keys, times its tokens, are rows of one tile.
 template <class T, class Tile, int Positions>
 KILN_FN void attention_over_blocks(const attention_operand<const T>& q, const attention_operand<const T>& k,
                                    const attention_operand<const T>& v, const attention_operand<T>& out,
                                    const block_table& table, attention_sizes s, char* shared) {
   constexpr int threads = Tile::warps * 32, rows = Tile::warps * Tile::atoms_m * 16;
-  const int kv_heads = s.heads / s.group, kv_head = block_y() % kv_heads;
-  i64* row = table.rows + block_y() / kv_heads * table.width;
+  const attention_place at(s);
+  const int kv_heads = s.heads / s.group, kv_head = at.group % kv_heads;
+  i64* row = table.rows + at.group / kv_heads * table.width;
   s.queries = static_cast<int>(row[block_table::tokens]);
   if (s.queries == 0) return;
-  const int position = static_cast<int>(row[block_table::position]), split = block_x();
+  const int position = static_cast<int>(row[block_table::position]), split = at.split;
   s.keys = position + s.queries;
   const int low = table.window > 0 && position >= table.window ? position - table.window + 1 : 0;
   const int steps = (s.keys - low + Tile::keys - 1) / Tile::keys, worth = (steps + 1) / 2;
   const int launched = s.splits;
   s.splits = worth < launched ? worth : launched;
   if (split >= s.splits) return;
-  // each block_y has room for all splits that were launched, where split_sums counts those that work
-  s.partial += static_cast<i64>(block_y()) * (launched - s.splits) * split_floats(rows, Tile::value_depth);
-  // counters of a row, one a head, where split_sums counts one for each block_y
-  s.arrivals = reinterpret_cast<int*>(row + block_table::counters) + kv_head - block_y();
+  // each group has room for all splits that were launched, where split_sums counts those that work
+  s.partial += static_cast<i64>(at.group) * (launched - s.splits) * split_floats(rows, Tile::value_depth);
+  // counters of a row, one a head, where split_sums counts one for each group
+  s.arrivals = reinterpret_cast<int*>(row + block_table::counters) + kv_head - at.group;
   const int begin = low + steps * split / s.splits * Tile::keys,
             next = low + steps * (split + 1) / s.splits * Tile::keys;
   attention_operand<const T> queries = q;
   queries.base += row[block_table::first] * q.row, queries.batch = 0;
   attention_operand<T> results = out;
   results.base += row[block_table::first] * out.row, results.batch = 0;
-  const attention_block_of_table<T, Tile, rows, threads, Positions> block(queries, k, v, s, table, row);
+  const attention_block_of_table<T, Tile, rows, threads, Positions> block(queries, k, v, s, at, table, row);
   attend_in_registers<T, Tile, mask_kind::none, true>(block, results, {}, s, 0, split,
                                                       {begin, next < s.keys ? next : s.keys}, table.window, shared);
   if (split == 0) {

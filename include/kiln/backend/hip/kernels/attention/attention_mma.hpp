@@ -109,17 +109,16 @@ KILN_FN void attend_in_registers(const Block& block, const attention_operand<T>&
       out, s, block.batch, block.kv_head, block.row0 + warp_row, block.all_rows, sums, tile_q + warp_row * staged_row);
 }
 
-/// Attention of keys and values that stand together. block_x counts tiles times splits, block_y batch entries times key
-/// heads.
+/// Attention of keys and values that stand together. See `attention_place` for its blocks.
 template <class T, class Tile, mask_kind Mask, bool Causal>
 KILN_FN void attention_in_registers(const attention_operand<const T>& q, const attention_operand<const T>& k,
                                     const attention_operand<const T>& v, const attention_operand<T>& out,
                                     const epilogue_operand& mask, const attention_sizes& s, char* shared) {
   constexpr int threads = Tile::warps * 32, rows = Tile::warps * Tile::atoms_m * 16;
-  const int split = block_x() % s.splits, tile = s.tiles - 1 - block_x() / s.splits;  // causal: the longest first
-  const attention_block<T, Tile, rows, threads> block(q, k, v, s, tile);
-  attend_in_registers<T, Tile, Mask, Causal>(block, out, mask, s, tile, split, block.template seen_keys<Causal>(split),
-                                             0, shared);
+  const attention_place at(s);
+  const attention_block<T, Tile, rows, threads> block(q, k, v, s, at);
+  attend_in_registers<T, Tile, Mask, Causal>(block, out, mask, s, at.tile, at.split,
+                                             block.template seen_keys<Causal>(at.split), 0, shared);
 }
 
 }  // namespace kiln::gpu

@@ -79,14 +79,14 @@ KILN_FN void attention_plain(const attention_operand<const T>& q, const attentio
       out.base + batch * out.batch + head * out.head + query * out.row);
 }
 
-/// The same of sequences in blocks, with bounded scores and sinks: block_x counts tokens of a row of the table, block_y
-/// rows times heads.
+/// The same of sequences in blocks, with bounded scores and sinks: block_x counts tokens of a row of the table, of
+/// which there are `s.tiles`, then heads, then rows.
 template <class T, int Positions, int Each>
 KILN_FN void attention_plain_over_blocks(const attention_operand<const T>& q, const attention_operand<const T>& k,
                                          const attention_operand<const T>& v, const attention_operand<T>& out,
                                          const block_table& table, const attention_sizes& s) {
-  const i64* const row = table.rows + block_y() / s.heads * table.width;
-  const int token = block_x(), head = block_y() % s.heads;
+  const int token = block_x() % s.tiles, rest = block_x() / s.tiles, head = rest % s.heads;
+  const i64* const row = table.rows + rest / s.heads * table.width;
   if (token >= static_cast<int>(row[block_table::tokens])) return;
   const block_rows<T, Positions> keys(k, table, row, head / s.group, s.depth, table.keys);
   const block_rows<T, Positions> values(v, table, row, head / s.group, s.value_depth, table.values);

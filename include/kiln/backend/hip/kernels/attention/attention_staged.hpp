@@ -122,7 +122,7 @@ template <class Atom, class Tile> struct staged_warp {
   }
 };
 
-/// Attention over any atom. block_x counts tiles, block_y batch entries times key heads.
+/// Attention over any atom. See `attention_place` for its blocks.
 template <class Atom, class Tile, mask_kind Mask, bool Causal>
 KILN_FN void attention_staged(const attention_operand<const typename Atom::element>& q,
                               const attention_operand<const typename Atom::element>& k,
@@ -130,7 +130,7 @@ KILN_FN void attention_staged(const attention_operand<const typename Atom::eleme
                               const attention_operand<typename Atom::element>& out, const epilogue_operand& mask,
                               const attention_sizes& s, char* shared) {
   using warp = staged_warp<Atom, Tile>;
-  const typename warp::block block(q, k, v, s, s.tiles - 1 - block_x());
+  const typename warp::block block(q, k, v, s, attention_place(s));
   const key_range range = block.template seen_keys<Causal>(0);
   const warp own(shared);
   block.copy_queries(own.tile_q);

@@ -37,7 +37,7 @@ KILN_FN void start_sums(fragment<float, 8> (&sums)[Tile::value_depth / 16],
 /// Attention on the matrix unit of sm_90 that reads shared memory itself: four warps sum 64 rows, keys and values come
 /// from shared memory, queries and weights from registers. While the weights of a step are multiplied with its values,
 /// the next step's scores become weights (Shah et al. 2024). Warps wait for each other's copies and for stages that
-/// others read, never for a step itself. block_x counts tiles, block_y batch entries times key heads.
+/// others read, never for a step itself. See `attention_place` for its blocks.
 template <class T, class Tile, mask_kind Mask, bool Causal>
 KILN_FN void attention_on_wgmma(const attention_operand<const T>& q, const attention_operand<const T>& k,
                                 const attention_operand<const T>& v, const attention_operand<T>& out,
@@ -48,7 +48,7 @@ KILN_FN void attention_on_wgmma(const attention_operand<const T>& q, const atten
   constexpr attention_memory memory{rows, Tile::keys, Tile::depth, Tile::value_depth, sizeof(T)};
   constexpr int stages = memory.wgmma_stages, stage = memory.wgmma_stage(), step_q = memory.step_k(),
                 staged_row = memory.staged_row();
-  const attention_block<T, Tile, rows, threads> block(q, k, v, s, s.tiles - 1 - block_x());  // causal: longest first
+  const attention_block<T, Tile, rows, threads> block(q, k, v, s, attention_place(s));
   const int warp_row = thread_index() / 32 * 16;
   const key_range range = block.template seen_keys<Causal>(0);
   T* all = reinterpret_cast<T*>(shared);

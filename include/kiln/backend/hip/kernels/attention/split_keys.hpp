@@ -11,7 +11,7 @@ template <class T, class Tile, int Rows, int Threads> struct split_sums {
   const attention_sizes& s;
   int tile;
 
-  KILN_FN i64 tile_at() const { return static_cast<i64>(block_y()) * s.tiles + tile; }
+  KILN_FN i64 tile_at() const { return static_cast<i64>(block.group) * s.tiles + tile; }
   KILN_FN float* all() const { return s.partial + tile_at() * s.splits * floats; }
 
   /// Writes a warp's rows, `warp_row` the first of them in the tile.

@@ -197,11 +197,10 @@ KILN_FN void expect_operands(const Result& result, int b0, int b1, int row0, int
 
 /// Leaves a block's sums for the one that comes last at its tile; true in that one, whose sums are then those of all.
 template <class Atom, int AtomsM, int AtomsN, int Threads, class Sizes>
-KILN_FN bool join_splits(typename Atom::accumulator (&sums)[AtomsM][AtomsN], const Sizes& s, int split, int entry,
-                         int* flag) {
+KILN_FN bool join_splits(typename Atom::accumulator (&sums)[AtomsM][AtomsN], const Sizes& s, int split, int* flag) {
   using S = typename Atom::sum;
   constexpr int each = AtomsM * AtomsN * Atom::c_count;
-  const int tiles = s.tiles_m * s.tiles_n, tile = entry * tiles + block_x();
+  const int tile = block_x();
   S* mine = static_cast<S*>(s.partial) + static_cast<i64>(tile) * s.splits * Threads * each + thread_index();
   S* own = mine + static_cast<i64>(split) * Threads * each;
   KILN_UNROLL

@@ -33,18 +33,22 @@ inline constexpr gemm_memory memory_of_gemm = {Tile::rows,
                                                Atom::m,
                                                Cluster};
 
+/// Which entry of a batch a block computes. Only a grid's first dim has more than 65535 blocks: an entry's tiles follow
+/// those of the one before.
+KILN_FN int entry_of(const gemm_sizes& s) { return block_x() / (s.tiles_m * s.tiles_n); }
+
 /// Which part of a GEMM a block computes. Blocks that run together read few rows and columns: tiles are counted in
 /// bands of eight rows of tiles.
 struct tile_place {
   int row0, col0, split, entry, b0, b1, step0, steps;
   KILN_FN tile_place(const gemm_sizes& s, int rows, int cols, int depth)
-      : tile_place(s, rows, cols, depth, block_x()) {}
+      : tile_place(s, rows, cols, depth, block_x() - entry_of(s) * s.tiles_m * s.tiles_n) {}
   KILN_FN tile_place(const gemm_sizes& s, int rows, int cols, int depth, int tile) {
     constexpr int band = 8;
     const int in_band = band * s.tiles_n, first = tile / in_band * band;
     const int height = s.tiles_m - first < band ? s.tiles_m - first : band;
     row0 = (first + tile % in_band % height) * rows, col0 = tile % in_band / height * cols;
-    split = block_y() % s.splits, entry = block_y() / s.splits;
+    split = block_y(), entry = entry_of(s);
     b0 = entry / s.inner_batch, b1 = entry % s.inner_batch;
     const int all_steps = (s.depth + depth - 1) / depth;
     step0 = static_cast<int>(static_cast<i64>(all_steps) * split / s.splits);
@@ -137,9 +141,9 @@ KILN_FN void sum_products(warp_part<Atom, Tile>& part, const A& a, const B& b, c
   sync_block();
 }
 
-/// One tile of result[b, i, j] = epilogue(sum over k of a[b, i, k] * b[b, j, k]): block_x counts tiles, block_y batch
-/// entries times splits. Where the depth is split, the block that arrives last at a tile sums what the others left, in
-/// order, so that a result does not depend on who comes last.
+/// One tile of result[b, i, j] = epilogue(sum over k of a[b, i, k] * b[b, j, k]): block_x counts tiles of
+/// one batch entry after those of another, block_y splits. Where the depth is split, the block that arrives last at a
+/// tile sums what the others left, in order, so that a result does not depend on who comes last.
 template <class Atom, class Tile, class A, class B, class Result>
 KILN_FN void gemm(const A& a, const B& b, const Result& result, const gemm_sizes& s, char* shared) {
   using warps = warp_part<Atom, Tile>;
@@ -149,7 +153,7 @@ KILN_FN void gemm(const A& a, const B& b, const Result& result, const gemm_sizes
     expect_operands<Tile::rows, Tile::cols, warps::threads>(result, at.b0, at.b1, at.row0, at.col0, s.rows, s.cols);
   sum_products<Atom, Tile>(part, a, b, s, at, shared);
   if (s.splits > 1 && !join_splits<Atom, warps::atoms_m, warps::atoms_n, warps::threads>(
-                          part.sums, s, at.split, at.entry, reinterpret_cast<int*>(shared)))
+                          part.sums, s, at.split, reinterpret_cast<int*>(shared)))
     return;
   auto* staging = reinterpret_cast<typename Atom::sum*>(shared) + part.warp * epilogue_layout<Atom, Tile>::elements;
   apply_epilogue<Atom, Tile>(part.sums, staging, result, at.b0, at.b1, at.row0 + part.row, at.col0 + part.col, s.rows,

@@ -51,6 +51,7 @@ KILN_FN void gemm_of_few_rows(const matrix_argument<T>& a, const Weights& weight
           x[m] = {};
           if (row < rows && at < depth)
             x[m] = *reinterpret_cast<const pack<u32, 4>*>(a.base + row * a.row_step + at + e);
+          Weights::order(x[m]);
         }
         KILN_UNROLL
         for (int half = 0; half < 2; ++half) KILN_UNROLL
@@ -90,6 +91,8 @@ KILN_FN void gemm_of_few_rows(const matrix_argument<T>& a, const Weights& weight
   for (int v = 0; v < V; ++v) values[v] = shared[row * step + col + v];
   for (int w = 1; w < Warps; ++w) KILN_UNROLL
   for (int v = 0; v < V; ++v) values[v] += shared[w * (height * step) + row * step + col + v];
+  if constexpr (Weights::unit != 1) KILN_UNROLL
+  for (int v = 0; v < V; ++v) values[v] *= Weights::unit;
   result.apply(values, x, to, count);
 }
 

@@ -60,9 +60,7 @@ KILN_FN void gemm_on_wgmma(const A& a, const B& b, const Result& result, const g
   typename atom::accumulator sums[1][atoms];
   KILN_UNROLL
   for (int i = 0; i < Cols / 2; ++i) sums[0][i / 8].at[i % 8] = c[i];
-  if (s.splits > 1 &&
-      !join_splits<atom, 1, atoms, threads>(sums, s, at.split, at.entry, reinterpret_cast<int*>(shared)))
-    return;
+  if (s.splits > 1 && !join_splits<atom, 1, atoms, threads>(sums, s, at.split, reinterpret_cast<int*>(shared))) return;
   auto* staging = reinterpret_cast<float*>(shared) + warp * epilogue_layout<atom, tile>::elements;
   apply_epilogue<atom, tile>(sums, staging, result, at.b0, at.b1, at.row0 + warp * 16, at.col0, s.rows, s.cols);
 }

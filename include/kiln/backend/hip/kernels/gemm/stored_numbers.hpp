@@ -14,6 +14,10 @@ template <class T> struct plain_numbers : stored_argument {
   static KILN_FN plain_numbers of(const matrix_argument<T>& m) {
     return {{m.base, m.row_step * static_cast<i64>(sizeof(T)), nullptr, nullptr, 0, 0, 0}};
   }
+  /// What numbers mean over what `take` gives, and operands in the order that it has pairs in, of eight along the
+  /// depth.
+  static constexpr float unit = 1;
+  static KILN_FN void order(pack<u32, 4>&) {}
   KILN_FN void read(piece& to, int row, int at, bool inside) const {
     to = {};
     if (inside) read_once(to.at, static_cast<const char*>(data) + row * row_bytes + at * 2);
@@ -29,6 +33,8 @@ template <class T> struct plain_numbers : stored_argument {
 template <class T, int Run, int Block, bool Zeros> struct numbers_in_blocks : stored_argument {
   static_assert(Block % Run == 0);
   static constexpr int run = Run, bits = 128 / Run;
+  static constexpr float unit = 1;
+  static KILN_FN void order(pack<u32, 4>&) {}
   struct piece {
     u32 at[4];
     u32 scale;  // twice
@@ -66,6 +72,30 @@ template <class T, int Block, bool Zeros> struct nibbles : numbers_in_blocks<T, 
       const u32 lifted = (pick_bytes(word, word >> 4, 0x4400 + byte * 0x1111) & 0x000f000fu) | lifts;
       to[k] = multiply_pairs<T>(fma_pairs<T>(lifted, ones, both), from.scale);
     }
+  }
+};
+
+/// The same with zero point 8 for products in f16, of scales of at most 65504 / 2^Lift: a number of four bits is
+/// already one of f16, of a denormal's bits, that a multiplication by scale * 2^Lift moves to `1 / unit` of what it
+/// means, rounded as it would be there unless it is so small that it is a denormal there, too.
+template <int Block, int Lift> struct centered_nibbles : numbers_in_blocks<f16, 32, Block, false> {
+  using piece = typename numbers_in_blocks<f16, 32, Block, false>::piece;
+  static_assert(Lift >= 8 && Lift <= 24);
+  static constexpr float unit = static_cast<float>(1 << (24 - Lift));
+  /// 2^n, twice.
+  static constexpr u32 power(int n) { return static_cast<u32>(n + 15) << 10 | static_cast<u32>(n + 15) << 26; }
+  /// Numbers i and i + 4 stand in the halves of a word.
+  static KILN_FN void order(pack<u32, 4>& x) {
+    const pack<u32, 4> in = x;
+    x.at[0] = pick_bytes(in.at[0], in.at[2], 0x5410), x.at[1] = pick_bytes(in.at[0], in.at[2], 0x7632);
+    x.at[2] = pick_bytes(in.at[1], in.at[3], 0x5410), x.at[3] = pick_bytes(in.at[1], in.at[3], 0x7632);
+  }
+  KILN_FN void take(u32 (&to)[2], const piece& from, int i) const {
+    const u32 lifted = multiply_pairs<f16>(multiply_pairs<f16>(from.scale, power(Lift / 2)), power(Lift - Lift / 2));
+    const u32 less = multiply_pairs<f16>(from.scale, power(Lift - 21) | 0x80008000u);
+    const u32 word = from.at[i / 2] >> i % 2 * 8;
+    to[0] = fma_pairs<f16>(word & 0x000f000fu, lifted, less);
+    to[1] = fma_pairs<f16>(word & 0x00f000f0u, multiply_pairs<f16>(lifted, power(-4)), less);
   }
 };
 
