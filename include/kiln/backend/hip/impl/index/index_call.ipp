@@ -6,6 +6,7 @@ namespace kiln::hip {
 namespace {
 
 constexpr int threads = 256;
+int block_of(const index_call& c) { return std::max(threads, c.lanes); }
 
 class op_kernel final : public index_kernel {
  public:
@@ -119,12 +120,12 @@ std::string call_text(const index_call& c, const call_form& how) {
   for (std::size_t k = 0; k < c.types.size(); ++k) list += c.types[k] + "* __restrict__ p" + std::to_string(k) + ", ";
   if (!c.numbers.type.empty() && !how.written()) list += "const " + c.numbers.type + " n, ";
   const std::string together = c.cluster == 0 ? "" : "__cluster_dims__(" + std::to_string(c.cluster) + ", 1, 1) ";
-  t.open_kernel(c.cluster == 0 ? threads : c.lanes, together, c.entry, "(", list, "i64 work, int* __restrict__ ",
+  t.open_kernel(c.cluster == 0 ? block_of(c) : c.lanes, together, c.entry, "(", list, "i64 work, int* __restrict__ ",
                 c.lanes == 0 ? "faulted)" : "faults)");
   // a thread notes a fault in a register, since a branch to memory would part the reads of its elements
   if (c.lanes == 0) t.line("int fault = 0, *const faults = &fault;");
+  if (c.shared_bytes != 0) t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
   if (c.cluster != 0) {
-    t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
     t.line(c.call, ";");
   } else if (how.written()) {
     if (!c.numbers.type.empty()) write_numbers(t, c.numbers);
@@ -150,7 +151,7 @@ std::string call_text(const index_call& c, const call_form& how) {
     t.line(c.call, ";");
     t.close();
   } else {
-    t.line("const i64 row = blockIdx.x * ", threads / c.lanes, "ll + threadIdx.x / ", c.lanes, ";");
+    t.line("const i64 row = blockIdx.x * ", block_of(c) / c.lanes, "ll + threadIdx.x / ", c.lanes, ";");
     t.line("const int lane = int(threadIdx.x) % ", c.lanes, ";");
     t.line("if (row < work) ", c.call, ";");
   }
@@ -187,8 +188,9 @@ void index_kernel::run(const launch& l) const {
     const std::int64_t part = how.written() ? threads * how.each : threads;
     const std::int64_t blocks = how.written()  ? (work + part - 1) / part
                                 : c.lanes == 0 ? std::min<std::int64_t>((work + part - 1) / part, 1 << 20)
-                                               : (work * c.lanes + threads - 1) / threads;
-    function_of(c, how)->give(*l.queue, {static_cast<unsigned>(blocks)}, {threads}, 0, values.data());
+                                               : (work * c.lanes + block_of(c) - 1) / block_of(c);
+    function_of(c, how)->give(*l.queue, {static_cast<unsigned>(blocks)}, {static_cast<unsigned>(block_of(c))},
+                              static_cast<std::size_t>(c.shared_bytes), values.data());
   }
 }
 

@@ -55,6 +55,21 @@ struct fill_value {
   i64 bits;
 };
 
+/// Elements among which some are selected: extents, and all of them.
+struct select_sizes {
+  i64 total;
+  i64 lens[index_dims];
+};
+/// Boxes of a batch among which each class keeps some.
+struct box_sizes {
+  i64 batches, classes, boxes;
+};
+/// A progression of numbers, in the type that they are computed in: as `i64`, or as `double`.
+struct progression_sizes {
+  i64 start, step;
+  double first, delta;
+};
+
 struct random_sizes {
   i64 count, seed;
   double low, high;
