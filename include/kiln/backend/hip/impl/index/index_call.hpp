@@ -70,6 +70,10 @@ class index_kernel : public gpu_kernel {
  protected:
   virtual std::vector<index_call> calls(std::span<const tensor> in, std::span<const tensor> out,
                                         const bindings* symbols) const = 0;
+  /// Launches calls whose operands are those of a launch, then `rooms`.
+  void give(const launch& l, const std::vector<index_call>& calls, std::span<const std::byte* const> rooms) const;
+  /// Builds their kernels.
+  void build(const std::vector<index_call>& calls, std::span<const tensor> in, std::span<const tensor> out) const;
   bool checks_ = false;
   bool fixed_ = false;  ///< extents are the same in every run
   /// Whether sizes stand in the text of a call's kernel: of much work, whose divisions are then multiplications. Small

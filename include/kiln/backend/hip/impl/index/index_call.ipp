@@ -76,7 +76,11 @@ mover::mover(dtype t, std::int64_t contiguous, std::span<const tensor> operands)
 }
 
 void index_kernel::prepare(std::span<const tensor> in, std::span<const tensor> out) const {
-  for (const index_call& c : calls(in, out, nullptr)) function_of(c, form_of(c, in, out));
+  build(calls(in, out, nullptr), in, out);
+}
+void index_kernel::build(const std::vector<index_call>& calls, std::span<const tensor> in,
+                         std::span<const tensor> out) const {
+  for (const index_call& c : calls) function_of(c, form_of(c, in, out));
 }
 
 call_form index_kernel::form_of(const index_call& c, std::span<const tensor> in, std::span<const tensor> out) const {
@@ -166,11 +170,17 @@ std::shared_ptr<const function> index_kernel::function_of(const index_call& c, c
 }
 
 void index_kernel::run(const launch& l) const {
+  const std::byte* const room = l.scratch.data();
+  give(l, calls(l.in, l.out, l.symbols), {&room, 1});
+}
+
+void index_kernel::give(const launch& l, const std::vector<index_call>& calls,
+                        std::span<const std::byte* const> rooms) const {
   std::vector<const std::byte*> pointers;
   for (const tensor& t : l.in) pointers.push_back(t.data);
   for (const tensor& t : l.out) pointers.push_back(t.data);
-  pointers.push_back(l.scratch.data());
-  for (const index_call& c : calls(l.in, l.out, l.symbols)) {
+  pointers.insert(pointers.end(), rooms.begin(), rooms.end());
+  for (const index_call& c : calls) {
     if (c.work == 0) continue;
     std::vector<void*> values;
     for (std::size_t k = 0; k < c.types.size(); ++k) values.push_back(&pointers[k]);

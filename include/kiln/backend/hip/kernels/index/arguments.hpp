@@ -55,21 +55,17 @@ struct fill_value {
   i64 bits;
 };
 
-/// Elements among which some are selected: extents, and all of them.
+/// Elements among which some are selected: all of them, tiles, and extents.
+inline constexpr int select_tile = 2048;  ///< elements
 struct select_sizes {
-  i64 total;
+  i64 total, tiles;
   i64 lens[index_dims];
 };
 /// Boxes of a batch among which each class keeps some.
 struct box_sizes {
   i64 batches, classes, boxes;
+  i64 tiles;  ///< classes of all batches
 };
-/// A progression of numbers, in the type that they are computed in: as `i64`, or as `double`.
-struct progression_sizes {
-  i64 start, step;
-  double first, delta;
-};
-
 struct random_sizes {
   i64 count, seed;
   double low, high;

@@ -7,9 +7,6 @@
 
 namespace kiln::gpu {
 
-/// Elements of a tile.
-inline constexpr int select_tile = 2048;
-
 /// The sum of what the threads before this one of a block give, and of all; `shared` has room for a value of each.
 template <int Lanes, class V> KILN_FN V sum_before(V own, V* shared, int lane, V& all) {
   shared[lane] = own;
@@ -175,7 +172,7 @@ KILN_FN void suppress_boxes(u64* keys, int* kept, i64* counts, const float* boxe
 /// What class `row` of all batches keeps, as batch, class and box.
 template <int Lanes>
 KILN_FN void write_boxes(i64* out, const int* kept, const i64* counts, const box_sizes& n, i64 row, int lane) {
-  const i64 before = counts[1 + row], end = row + 1 < n.batches * n.classes ? counts[2 + row] : counts[0];
+  const i64 before = counts[1 + row], end = row + 1 < n.tiles ? counts[2 + row] : counts[0];
   for (i64 k = lane; k < end - before; k += Lanes) {
     i64* const to = out + (before + k) * 3;
     to[0] = row / n.classes, to[1] = row % n.classes, to[2] = kept[row * n.boxes + k];
