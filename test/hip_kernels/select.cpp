@@ -84,9 +84,8 @@ TEST(device_selection, places_of_slices) {
   const std::vector<float> holds = sparse<float>(extent, 3);
   const std::vector<i64> counts = counts_of(holds, n);
   std::vector<int> places(static_cast<std::size_t>(counts[0]), -7);
-  each_block(n.tiles, 256, [&](i64 row, int lane) {
-    places_tile<256>(places.data(), counts.data(), holds.data(), n, row, lane);
-  });
+  each_block(n.tiles, 256,
+             [&](i64 row, int lane) { places_tile<256>(places.data(), counts.data(), holds.data(), n, row, lane); });
   std::size_t at = 0;
   for (std::size_t k = 0; k < holds.size(); ++k)
     if (holds[k] != 0) {
@@ -119,9 +118,8 @@ template <bool Centered, bool Least> void check_boxes(i64 boxes, i64 most) {
   each_block(1, 256, [&](i64, int lane) { sum_counts<256>(counts.data(), n.tiles, lane); });
   ASSERT_EQ(counts[0], expected.get_shape().lens[0].value());
   std::vector<i64> out(static_cast<std::size_t>(3 * counts[0]), -7);
-  each_block(n.tiles, 32, [&](i64 row, int lane) {
-    write_boxes<32>(out.data(), kept.data(), counts.data(), n, row, lane);
-  });
+  each_block(n.tiles, 32,
+             [&](i64 row, int lane) { write_boxes<32>(out.data(), kept.data(), counts.data(), n, row, lane); });
   for (std::size_t k = 0; k < out.size(); ++k) ASSERT_EQ(out[k], expected.as<std::int64_t>()[k]) << k;
 }
 TEST(device_selection, boxes_that_overlap_no_better_one) {

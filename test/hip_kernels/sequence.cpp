@@ -197,8 +197,7 @@ template <bool Inverse, int Bits> void run_fourier(float* out, const float* x, c
   std::vector<fourier_number<float>> table(static_cast<std::size_t>(entries + (by_chirps ? count : 0)), {77, 77});
   each_element(entries, [&](i64 at) { fourier_entry<Inverse, Bits>(table.data(), n, at); });
   if (by_chirps)
-    run_grid(1, 1, 256, shared,
-             [&](char* room) { fourier_chirp<Bits, 256>(table.data(), n, thread_index(), room); });
+    run_grid(1, 1, 256, shared, [&](char* room) { fourier_chirp<Bits, 256>(table.data(), n, thread_index(), room); });
   run_grid(static_cast<int>(rows), 1, 256, shared, [&](char* room) {
     if (by_chirps)
       fourier_by_chirps<Inverse, Bits, 256>(out, x, table.data(), n, block_x(), thread_index(), room);

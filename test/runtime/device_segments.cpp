@@ -297,11 +297,11 @@ TEST(device_segments, loops_keep_their_state_there) {
             if (sized && rounds != 0)
               out = {on_device(where, argument(x.get_shape())),
                      on_device(where, argument(shape{dtype::f32, {rounds, 4}}))};
-            exe.run(w,
-                    {{argument::of<std::int64_t>({}, std::vector<std::int64_t>{most}),
-                      argument::of<bool>({}, std::span<const bool>(&begins, 1)), on_device(where, x),
-                      on_device(where, x)}},
-                    out);
+            exe.run(
+                w,
+                {{argument::of<std::int64_t>({}, std::vector<std::int64_t>{most}),
+                  argument::of<bool>({}, std::span<const bool>(&begins, 1)), on_device(where, x), on_device(where, x)}},
+                out);
             const auto values = [&](const argument& a) {
               return where.owns(a.data()) ? floats_of(where, a) : [&] {
                 const auto all = a.to<float>();

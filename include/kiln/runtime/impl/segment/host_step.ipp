@@ -227,7 +227,9 @@ arguments run_loop(const caller& c, std::span<const argument> in) {
   std::vector<collected_value> stacks;
   for (std::size_t k = 0; k < carried; ++k) states.emplace_back(c, k, most);
   for (std::size_t k = carried; k < results; ++k) stacks.emplace_back(c, k, most, static_cast<bool>(unwatched));
-  const argument answer = unwatched ? unwatched.answer : caller::has_fixed_bytes(c.made_by(0, 0)) ? argument(c.made_by(0, 0)) : argument();
+  const argument answer = unwatched                                  ? unwatched.answer
+                          : caller::has_fixed_bytes(c.made_by(0, 0)) ? argument(c.made_by(0, 0))
+                                                                     : argument();
   arguments out(1 + results);
   std::int64_t k = 0;
   for (; k < most && goes_on; ++k) {

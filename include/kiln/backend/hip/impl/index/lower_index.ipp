@@ -132,10 +132,18 @@ std::vector<index_call> scatter_nd_calls(const operation& op, std::span<const te
   const std::string index = name_of(in[1].type);
   const gpu::tuple_sizes n = tuple_numbers(slice / m.elements, 1, data, 0, tuple);
   return {whole_copy(in, out[0], 3, {{}, index, m.type, {}}),
-          {"note_tuple", "index/index.hpp", {m.type, index, m.type, m.type, "int"},
-           "note_tuple<" + length + ">(p4, p1, n, at, faults)", n, tuples},
-          {"scatter_slices", "index/index.hpp", {m.type, index, m.type, m.type, "int"},
-           "scatter_slices<" + length + ">(p3, p4, p1, p2, n, at, faults)", n, in[2].elements() / m.elements}};
+          {"note_tuple",
+           "index/index.hpp",
+           {m.type, index, m.type, m.type, "int"},
+           "note_tuple<" + length + ">(p4, p1, n, at, faults)",
+           n,
+           tuples},
+          {"scatter_slices",
+           "index/index.hpp",
+           {m.type, index, m.type, m.type, "int"},
+           "scatter_slices<" + length + ">(p3, p4, p1, p2, n, at, faults)",
+           n,
+           in[2].elements() / m.elements}};
 }
 
 std::vector<index_call> pad_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
@@ -327,7 +335,8 @@ std::size_t room_for_notes(const operation& op, std::span<const tensor> in, std:
   std::int64_t notes = out[0].elements();
   if (op.is<op::scatter_nd>()) {
     notes = notes == 0 ? 0 : 1;
-    for (std::int64_t d = 0; notes != 0 && d < in[1].lens.back(); ++d) notes *= out[0].lens[static_cast<std::size_t>(d)];
+    for (std::int64_t d = 0; notes != 0 && d < in[1].lens.back(); ++d)
+      notes *= out[0].lens[static_cast<std::size_t>(d)];
   }
   return static_cast<std::size_t>(notes) * sizeof(std::int32_t);
 }

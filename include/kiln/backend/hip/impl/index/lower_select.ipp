@@ -28,8 +28,13 @@ class selecting_kernel : public index_kernel, public counting_kernel {
   /// Where the parts of scratch memory begin.
   virtual std::vector<std::size_t> parts(std::span<const tensor> in) const = 0;
   static index_call sum(std::vector<std::string> types, std::size_t counts, const call_numbers& n) {
-    return {"sum_counts", "index/select.hpp", std::move(types),
-            "sum_counts<" + lanes_text + ">(p" + std::to_string(counts) + ", n.tiles, lane)", n, 1, lanes};
+    return {"sum_counts",
+            "index/select.hpp",
+            std::move(types),
+            "sum_counts<" + lanes_text + ">(p" + std::to_string(counts) + ", n.tiles, lane)",
+            n,
+            1,
+            lanes};
   }
 
  private:

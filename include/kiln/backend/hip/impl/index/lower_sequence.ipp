@@ -108,7 +108,11 @@ std::vector<index_call> dft_calls(const operation& op, std::span<const tensor> i
   const fourier_plan p(*op.get_if<op::dft>(), in[0], out[0], Shared);
   const std::string t = name_of(in[0].type), inverse = p.inverse ? "true" : "false", header = "sequence/fourier.hpp";
   if (p.bits == 0)
-    return {{"fourier", header, {t, t}, "fourier<" + inverse + ">(p1, p0, n, at)", p.sizes,
+    return {{"fourier",
+             header,
+             {t, t},
+             "fourier<" + inverse + ">(p1, p0, n, at)",
+             p.sizes,
              out[0].elements() / p.sizes.made}};
   const std::vector<std::string> types = {t, t, "fourier_number<" + std::string(value_name(in[0].type)) + ">"};
   const std::string bits = std::to_string(p.bits), lanes = std::to_string(p.lanes);

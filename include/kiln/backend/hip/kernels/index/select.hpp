@@ -29,7 +29,8 @@ template <class T> KILN_FN bool is_nonzero(T x) {
 }
 
 /// How many elements of tile `row` are not zero.
-template <int Lanes, class T> KILN_FN void count_tile(i64* counts, const T* in, const select_sizes& n, i64 row, int lane) {
+template <int Lanes, class T>
+KILN_FN void count_tile(i64* counts, const T* in, const select_sizes& n, i64 row, int lane) {
   KILN_SHARED int shared[Lanes / 32];
   const i64 first = row * select_tile;
   int some = 0;

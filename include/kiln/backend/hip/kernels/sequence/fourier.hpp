@@ -14,9 +14,7 @@ template <bool Inverse, class T> KILN_FN void fourier(T* out, const T* in, const
       [](double v) { return stored<T>(static_cast<decltype(value_of(T{}))>(v)); });
 }
 
-template <class V> struct fourier_number {
-  V real, imaginary;
-};
+template <class V> struct fourier_number { V real, imaginary; };
 template <class V> KILN_FN fourier_number<V> operator+(fourier_number<V> a, fourier_number<V> b) {
   return {a.real + b.real, a.imaginary + b.imaginary};
 }
@@ -33,14 +31,14 @@ template <bool Inverse, int Bits, class V>
 KILN_FN void fourier_entry(fourier_number<V>* table, const fourier_sizes& n, i64 at) {
   constexpr i64 count = i64{1} << Bits, roots = count / 2;
   const i64 j = at - roots;
-  const detail::complex_number root = at < roots ? detail::unit_root(at, count, -1)
-                                                 : detail::unit_root(j * j % (2 * n.length), 2 * n.length,
-                                                                     Inverse ? 1 : -1);
+  const detail::complex_number root = at < roots
+                                          ? detail::unit_root(at, count, -1)
+                                          : detail::unit_root(j * j % (2 * n.length), 2 * n.length, Inverse ? 1 : -1);
   table[at] = {static_cast<V>(root.real), static_cast<V>(root.imaginary)};
 }
 
-/// Transforms of 2^Bits numbers in shared memory by a block of `Lanes` threads, two of Cooley and Tukey's (1965) steps at
-/// once; `roots` as in the table, or their conjugates. From numbers in the order of their bits in reverse.
+/// Transforms of 2^Bits numbers in shared memory by a block of `Lanes` threads, two of Cooley and Tukey's (1965) steps
+/// at once; `roots` as in the table, or their conjugates. From numbers in the order of their bits in reverse.
 template <int Bits, int Lanes, bool Conjugate, class V>
 KILN_FN void join_halves(fourier_number<V>* values, const fourier_number<V>* roots, int lane) {
   using number = fourier_number<V>;
@@ -163,7 +161,8 @@ KILN_FN void fourier_chirp(fourier_number<V>* table, const fourier_sizes& n, int
     table[count / 2 + n.length + j] = {values[j].real * scale, values[j].imaginary * scale};
 }
 
-/// Transform `row` of any number, by a block: Bluestein's (1970), a circular convolution of 2^Bits >= 2 length - 1 numbers.
+/// Transform `row` of any number, by a block: Bluestein's (1970), a circular convolution of 2^Bits >= 2 length - 1
+/// numbers.
 template <bool Inverse, int Bits, int Lanes, class T, class V>
 KILN_FN void fourier_by_chirps(T* out, const T* in, const fourier_number<V>* table, const fourier_sizes& n, i64 row,
                                int lane, char* shared) {
