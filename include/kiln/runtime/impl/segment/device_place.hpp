@@ -58,6 +58,14 @@ class device_place {
     std::byte* const data = memory.data();
     return {s, std::move(memory), data};
   }
+  /// A copy on the device.
+  argument copied(const argument& a) const {
+    argument to = allocate({a.get_shape().type, a.get_shape().lens});
+    copy(a, to);
+    return to;
+  }
+  /// Gives the queue a copy within the device's memory.
+  void copy_bytes(void* to, const void* from, std::size_t bytes) const { queue_->copy(to, from, bytes); }
   /// The queue's own handle, for work that need not be waited for before the next.
   void* stream() const { return queue_->stream(); }
   void wait() const { queue_->wait(); }
