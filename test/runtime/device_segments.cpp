@@ -94,20 +94,28 @@ TEST(device_segments, slice_the_devices_memory) {
 // Kernels of a fake GPU that expect operands at addresses that 16 divides.
 class aligned_kernel final : public kernel {
  public:
-  explicit aligned_kernel(std::unique_ptr<kernel> of) : of_(std::move(of)) {}
+  explicit aligned_kernel(std::unique_ptr<kernel> of, bool anywhere = false)
+      : of_(std::move(of)), anywhere_(anywhere) {}
   std::string name() const override { return of_->name(); }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned n) const override {
     return of_->scratch_bytes(in, out, n);
   }
   void run(const launch& l) const override {
     for (const std::span<const tensor> some : {l.in, l.out})
-      for (const tensor& t : some) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(t.data) % 16, 0u);
+      for (const tensor& t : some) EXPECT_TRUE(anywhere_ || reinterpret_cast<std::uintptr_t>(t.data) % 16 == 0);
     of_->run(l);
+    const std::int32_t fault = 1;
+    if (reports_faults() && runs++ == faulty) l.queue->copy(l.faults, &fault, sizeof fault);
   }
   bool on_device() const override { return true; }
+  bool reports_faults() const override { return reports && !anywhere_; }
+  std::string fault_text() const override { return "a fault of a kernel"; }
+  static inline bool reports = false;
+  static inline int runs = 0, faulty = -1;  // the run that meets data it can't compute
 
  private:
   std::unique_ptr<kernel> of_;
+  bool anywhere_;
 };
 class aligned_target final : public target {
  public:
@@ -117,7 +125,9 @@ class aligned_target final : public target {
   std::unique_ptr<kernel> make_kernel(const kernel_request& r) const override {
     return std::make_unique<aligned_kernel>(make_kernel_on_host(make_fallback_kernel(r.instruction.op)));
   }
-  std::unique_ptr<kernel> make_copy(const derived_data* derived) const override { return gpu_.make_copy(derived); }
+  std::unique_ptr<kernel> make_copy(const derived_data* derived) const override {
+    return std::make_unique<aligned_kernel>(gpu_.make_copy(derived), true);
+  }
   bool has_device() const override { return true; }
   std::shared_ptr<const device> get_device() const override { return gpu_.get_device(); }
 
@@ -317,6 +327,32 @@ TEST(device_segments, loops_keep_their_state_there) {
             EXPECT_EQ(values(out[1]), all);
           }
     }
+}
+
+// What an iteration that nobody waited for finds wrong is an error after the last.
+TEST(device_segments, faults_in_loops_are_reported) {
+  const aligned_target gpu;
+  const device& where = *gpu.get_device();
+  aligned_kernel::reports = true;
+  const executable exe = compile(loop_program(1), gpu);
+  workspace w = exe.make_workspace();
+  const argument x = on_device(where, argument::of<float>({4}, std::vector<float>{1, 2, 3, 4}));
+  const bool begins = true;
+  const std::vector<argument> in = {argument::of<std::int64_t>({}, std::vector<std::int64_t>{5}),
+                                    argument::of<bool>({}, std::span<const bool>(&begins, 1)), x, x};
+  for (const int faulty : {-1, 0, 2, -1}) {
+    aligned_kernel::faulty = faulty, aligned_kernel::runs = 0;
+    std::vector<argument> out(2);
+    std::string found;
+    try {
+      exe.run(w, in, out);
+    } catch (const error& e) {
+      found = e.what();
+    }
+    EXPECT_EQ(found.find("a fault of a kernel") != std::string::npos, faulty >= 0) << found;
+    EXPECT_GE(aligned_kernel::runs, 5) << "every iteration runs";
+  }
+  aligned_kernel::reports = false;
 }
 
 }  // namespace

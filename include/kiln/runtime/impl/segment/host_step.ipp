@@ -221,8 +221,8 @@ class unwatched_loop {
   // Whether a body's condition is true, or the one that it was given, and all its kernels are the device's.
   static bool never_ends(const compiled_program& body) {
     const plan* const steps = body.runs->whole_plan();
-    if (!steps || std::any_of(steps->steps.begin(), steps->steps.end(),
-                              [](const auto& s) { return !s.run->on_device(); }))
+    if (!steps ||
+        std::any_of(steps->steps.begin(), steps->steps.end(), [](const auto& s) { return !s.run->on_device(); }))
       return false;
     const module_graph& m = body.optimized.main();
     const auto& from = m.producer(m.outputs[0]);
@@ -244,7 +244,8 @@ arguments run_loop(const caller& c, std::span<const argument> in) {
   arguments given(in);  // the number, the condition, carried values, then what the body reads besides
   given[0] = number, given[1] = unwatched ? unwatched.condition : condition;
   for (std::size_t i = 2; unwatched && i < given.size(); ++i)
-    if (!is_object(given[i].get_shape().type) && given[i].elements() != 0 && !c.place.holds(given[i])) given[i] = c.place.copied(given[i]);
+    if (!is_object(given[i].get_shape().type) && given[i].elements() != 0 && !c.place.holds(given[i]))
+      given[i] = c.place.copied(given[i]);
   std::vector<carried_value> states;
   std::vector<collected_value> stacks;
   for (std::size_t k = 0; k < carried; ++k) states.emplace_back(c, k, most, static_cast<bool>(unwatched));
