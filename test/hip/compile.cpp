@@ -4,6 +4,7 @@
 #include "kiln/backend/hip/compile.hpp"
 #include "kiln/backend/hip/hip_target.hpp"
 #include "kiln/graph/builder.hpp"
+#include "kiln/op/dynamic/selection.hpp"
 #include "kiln/op/more.hpp"
 #include "kiln/op/ops.hpp"
 #include "kiln/runtime/executable.hpp"
@@ -156,7 +157,9 @@ TEST_P(hip_compiles, moves_and_index_ops) {
       b.output(b.add(op::gather_nd{}, x, pairs));
       b.output(b.add(op::scatter_elements{.axis = 1}, x, each, x));
       b.output(b.add(op::scatter_elements{.axis = 1, .reduction = op::scatter_mode::add}, x, each, x));
-      b.output(b.add(op::scatter_nd{.reduction = op::scatter_mode::max}, x, pairs, b.input("u", t, {3, 16})));
+      for (const op::scatter_mode mode : {op::scatter_mode::max, op::scatter_mode::add, op::scatter_mode::none})
+        b.output(b.add(op::scatter_nd{.reduction = mode}, x, pairs,
+                       b.input("u" + std::to_string(static_cast<int>(mode)), t, {3, 16})));
       b.output(b.add(op::pad{.mode = op::pad_mode::reflect, .pads = {1, 1, 1, 1, -1, 1}}, x));
       b.output(b.add(op::tri{}, x));
       b.output(b.add(op::one_hot{.depth = 5}, rows, b.input("values", t, {2})));
@@ -188,8 +191,33 @@ TEST_P(hip_compiles, what_has_many_elements) {
     const shape weights(t, {8, 3, 7, 7});
     b.output(image.conv(b.constant(literal(weights, buffer::allocate(8 * 3 * 49 * 2))),
                         {.stride = {2, 2}, .pads = {3, 3, 3, 3}}));
-    b.output(b.add(op::dft{.axis = 1}, b.input("signals", dtype::f32, {3, 128, 1})));
+    for (const std::int64_t n : {60, 128, 400, 4099})
+      b.output(b.add(op::dft{.axis = 1}, b.input("signals" + std::to_string(n), dtype::f32, {3, n, 1})));
+    for (const dtype of : {dtype::f64, dtype::f16})
+      b.output(b.add(op::dft{.axis = 1, .inverse = true},
+                     b.input("spectra " + std::string(to_string(of)), of, {3, of == dtype::f64 ? 4096 : 100, 2})));
   });
+}
+
+// What a device counts is no step of the host.
+TEST_P(hip_compiles, ops_that_find_how_many_results_there_are) {
+  const executable e = compiled([&](builder& b) {
+    int n = 0;
+    const auto count = [&] { return dimension::symbol(("n" + std::to_string(n++)).c_str()); };
+    for (const dtype t : {dtype::f32, dtype::f16, dtype::i64, dtype::u8, dtype::boolean}) {
+      const value x = b.input("x" + std::to_string(n), t, {5, dimension::symbol("rows"), 7});
+      const value c = b.input("c" + std::to_string(n), dtype::boolean, {5});
+      b.output(b.add(op::nonzero{count()}, x));
+      b.output(b.add(op::compress{.along = 0, .count = count()}, x, c));
+      b.output(b.add(op::compress{.flat = true, .count = count()}, x, c));
+    }
+    const value boxes = b.input("boxes", dtype::f32, {2, 30, 4}), scores = b.input("scores", dtype::f32, {2, 3, 30}),
+                most = b.input("most", dtype::i64, {1}), overlap = b.input("overlap", dtype::f32, {1}),
+                least = b.input("least", dtype::f32, {1});
+    for (const bool flag : {true, false})
+      b.output(b.add(op::non_max_suppression{flag, !flag, count()}, boxes, scores, most, overlap, least));
+  });
+  for (const step_info& s : e.report().steps) EXPECT_THAT(s.kernel, ::testing::Not(::testing::HasSubstr("host")));
 }
 
 TEST_P(hip_compiles, ops_along_an_axis_and_windows) {

@@ -106,12 +106,14 @@ TEST(device_sequences, long_short_term_memory) {
   check_cell<cell<2, sigmoid, tanh_, cell_function::softsign, true, false, true>>(r, false);
 }
 
-template <bool Corrects> void check_linear_attention() {
-  const auto make = [](builder& b) {
+// With parts, as blocks hold columns in registers.
+template <bool Corrects, int Parts = 0, int Each = 0>
+void check_linear_attention(i64 steps, i64 heads, i64 depth, i64 width) {
+  const auto make = [&](builder& b) {
     small_vector<value> in;
     int n = 0;
-    for (const dims& lens :
-         {dims{2, 3, 4, 4}, dims{2, 3, 2, 4}, dims{2, 3, 2, 5}, dims{2, 2, 4, 5}, dims{2, 3, 2, 4}, dims{2, 3, 2}})
+    for (const dims& lens : {dims{2, steps, heads, depth}, dims{2, steps, 2, depth}, dims{2, steps, 2, width},
+                             dims{2, 2, depth, width}, dims{2, steps, 2, depth}, dims{2, steps, 2}})
       in.push_back(b.input("x" + std::to_string(n++), dtype::f32, lens));
     const value y = b.add(op::linear_attention{.5f, Corrects}, in);
     b.output(y);
@@ -120,18 +122,34 @@ template <bool Corrects> void check_linear_attention() {
   const reference_values r = reference_of(make);
   const auto& in = r.in;
   const auto& expected = r.out;
-  std::vector<float> y(2 * 3 * 4 * 5), last(2 * 2 * 4 * 5), state(last.size());
-  const linear_attention_sizes n{3, 4, 2, 4, 5, .5};
-  each_element(2 * 2 * 5, [&](i64 at) {
-    linear_attention<Corrects>(y.data(), last.data(), state.data(), in[0].data(), in[1].data(), in[2].data(),
-                               in[3].data(), in[4].data(), in[5].data(), n, at);
-  });
+  std::vector<float> y(static_cast<std::size_t>(2 * steps * heads * width), 77),
+      last(static_cast<std::size_t>(2 * 2 * depth * width), 77), state(last.size());
+  const linear_attention_sizes n{steps, heads, 2, depth, width, .5};
+  if constexpr (Parts == 0) {
+    each_element(2 * 2 * width, [&](i64 at) {
+      linear_attention<Corrects>(y.data(), last.data(), state.data(), in[0].data(), in[1].data(), in[2].data(),
+                                 in[3].data(), in[4].data(), in[5].data(), n, at);
+    });
+  } else {
+    constexpr i64 columns = 256 / Parts;
+    each_row<256>(2 * 2 * ((width + columns - 1) / columns), [&](i64 row, int lane) {
+      linear_attention_columns<Corrects, Parts, Each, 256>(y.data(), last.data(), in[0].data(), in[1].data(),
+                                                           in[2].data(), in[3].data(), in[4].data(), in[5].data(), n,
+                                                           row, lane);
+    });
+  }
   expect_values(y, expected[0], 1e-5);
   expect_values(last, expected[1], 1e-5);
 }
 TEST(device_sequences, linear_attention) {
-  check_linear_attention<false>();
-  check_linear_attention<true>();
+  check_linear_attention<false>(3, 4, 4, 5);
+  check_linear_attention<true>(3, 4, 4, 5);
+}
+TEST(device_sequences, linear_attention_in_registers) {
+  check_linear_attention<false, 8, 1>(3, 4, 4, 5);
+  check_linear_attention<true, 8, 2>(3, 6, 13, 37);
+  check_linear_attention<true, 32, 2>(4, 2, 40, 8);
+  check_linear_attention<true, 8, 1>(0, 4, 4, 5);
 }
 
 TEST(device_matrices, determinants) {
@@ -170,7 +188,25 @@ TEST(device_matrices, inverses) {
   }
 }
 
-// With bits, as blocks make transforms of 2^Bits numbers.
+// One transform a block of 2^Bits numbers, with what it reads besides.
+template <bool Inverse, int Bits> void run_fourier(float* out, const float* x, const fourier_sizes& n, i64 rows) {
+  constexpr i64 count = 1 << Bits;
+  constexpr std::size_t shared = sizeof(fourier_number<float>) * (count + count / 2);
+  const bool by_chirps = n.length != count;
+  const i64 entries = count / 2 + (by_chirps ? n.length : 0);
+  std::vector<fourier_number<float>> table(static_cast<std::size_t>(entries + (by_chirps ? count : 0)), {77, 77});
+  each_element(entries, [&](i64 at) { fourier_entry<Inverse, Bits>(table.data(), n, at); });
+  if (by_chirps)
+    run_grid(1, 1, 256, shared, [&](char* room) { fourier_chirp<Bits, 256>(table.data(), n, thread_index(), room); });
+  run_grid(static_cast<int>(rows), 1, 256, shared, [&](char* room) {
+    if (by_chirps)
+      fourier_by_chirps<Inverse, Bits, 256>(out, x, table.data(), n, block_x(), thread_index(), room);
+    else
+      fourier_block<Inverse, Bits, 256>(out, x, table.data(), n, block_x(), thread_index(), room);
+  });
+}
+
+// With bits, as blocks make transforms: of a power of two numbers, or of others in twice as many or more.
 template <bool Inverse, int Bits = 0> void check_fourier(bool one_sided, i64 own, i64 n, i64 parts) {
   const op::dft o{.axis = 1, .inverse = Inverse, .one_sided = one_sided, .length = n};
   const auto make = [&](builder& b) { b.output(b.add(o, b.input("x", dtype::f32, {2, own, 3, parts}))); };
@@ -183,8 +219,7 @@ template <bool Inverse, int Bits = 0> void check_fourier(bool one_sided, i64 own
   if constexpr (Bits == 0)
     each_element(2 * made * 3, [&](i64 at) { fourier<Inverse>(out.data(), x, numbers, at); });
   else
-    each_row<256>(2 * 3,
-                  [&](i64 row, int lane) { fourier_block<Inverse, Bits, 256>(out.data(), x, numbers, row, lane); });
+    run_fourier<Inverse, Bits>(out.data(), x, numbers, 2 * 3);
   expect_values(out, expected[0], Bits == 0 ? 1e-5 : 1e-4);
 }
 TEST(device_fourier, transforms) {
@@ -201,16 +236,26 @@ TEST(device_fourier, transforms_of_powers_of_two) {
   check_fourier<true, 6>(false, 64, 64, 2);
   check_fourier<true, 7>(true, 65, 128, 2);
 }
+TEST(device_fourier, transforms_of_other_lengths) {
+  check_fourier<false, 8>(false, 65, 65, 2);
+  check_fourier<false, 8>(true, 100, 127, 1);
+  check_fourier<false, 9>(false, 300, 200, 1);
+  check_fourier<true, 8>(false, 70, 99, 2);
+  check_fourier<true, 9>(true, 65, 129, 2);
+}
 
 TEST(device_fourier, an_inverse_of_great_numbers_is_no_greater) {
-  constexpr i64 n = 64;
   constexpr float great = 1e38f;
-  const fourier_sizes numbers{n, n, 1, 2, 2, n, n, false};
-  std::vector<float> x(2 * n, 0), out(2 * n, -1);
-  for (std::size_t i = 0; i < x.size(); i += 2) x[i] = great;
-  each_row<256>(1, [&](i64 row, int lane) { fourier_block<true, 6, 256>(out.data(), x.data(), numbers, row, lane); });
-  EXPECT_EQ(out[0], great);
-  for (std::size_t i = 1; i < out.size(); ++i) EXPECT_NEAR(out[i], 0, 1e-6f * great) << i;
+  const auto check = [&]<int Bits>(std::integral_constant<int, Bits>, i64 n) {
+    const fourier_sizes numbers{n, n, 1, 2, 2, n, n, false};
+    std::vector<float> x(static_cast<std::size_t>(2 * n), 0), out(x.size(), -1);
+    for (std::size_t i = 0; i < x.size(); i += 2) x[i] = great;
+    run_fourier<true, Bits>(out.data(), x.data(), numbers, 1);
+    EXPECT_NEAR(out[0], great, n == 64 ? 0 : 1e-6f * great);
+    for (std::size_t i = 1; i < out.size(); ++i) EXPECT_NEAR(out[i], 0, 1e-6f * great) << n << ' ' << i;
+  };
+  check(std::integral_constant<int, 6>(), 64);
+  check(std::integral_constant<int, 8>(), 99);
 }
 
 TEST(device_random, numbers_are_those_of_the_op) {

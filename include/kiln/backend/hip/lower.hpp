@@ -64,6 +64,8 @@ std::unique_ptr<kernel> lower_rows(const kernel_request& r, const context_pointe
 std::unique_ptr<kernel> make_copy(const context_pointer& where);
 /// Gathers, scatters, pads, sorts: ops that compute where elements come from.
 std::unique_ptr<kernel> lower_index(const kernel_request& r, const context_pointer& where);
+/// Ops that find how many results there are: kernels that are `counting_kernel`s, too.
+std::unique_ptr<kernel> lower_select(const kernel_request& r, const context_pointer& where);
 /// Pooling and other windows.
 std::unique_ptr<kernel> lower_window(const kernel_request& r, const context_pointer& where);
 /// Recurrent layers.

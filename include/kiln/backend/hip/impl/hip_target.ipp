@@ -86,7 +86,8 @@ std::unique_ptr<kernel> hip_target::make_kernel(const kernel_request& request) c
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&, const hip::context_pointer&);
   constexpr lower families[] = {hip::lower_rows,        hip::lower_dot,       hip::lower_depthwise,
                                 hip::lower_convolution, hip::lower_attention, hip::lower_block_attention,
-                                hip::lower_window,      hip::lower_index,     hip::lower_sequence};
+                                hip::lower_window,      hip::lower_index,     hip::lower_sequence,
+                                hip::lower_select};
   const hip::context_pointer where = context_of(request);
   for (lower family : families)
     if (auto made = family(request, where)) return made;

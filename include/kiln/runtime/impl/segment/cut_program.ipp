@@ -293,6 +293,8 @@ class cutter {
       s.out.push_back(number({i, r}));
       info.outputs.push_back(ins.results[r]);
     }
+    if (target_.has_device() && ins.op.kind() == op_kind::dynamic) count_on_device(s, ins);
+    if (s.counts) info.kernel = s.on_device->name();
     small_vector<module_ref> called;
     ins.op.bodies(called);
     for (const module_ref r : called) {
@@ -305,6 +307,29 @@ class cutter {
     }
     report_.steps.push_back(std::move(info));
     out_.segments[segment_[i]].steps.push_back(std::move(s));
+  }
+
+  // A kernel of the target that finds how large the step's result is.
+  void count_on_device(host_step& s, const basic_instruction<operation>& ins) {
+    const std::size_t n = ins.inputs.size();
+    kernel_request request{program_, graph_, ins, std::vector<const literal*>(n), std::vector<layout>(n), {}};
+    for (const value_id v : ins.inputs) request.inputs.push_back(graph_.shape_of(v));
+    request.nhwc.resize(n);
+    request.pool = pool_.get();
+    request.derived = choices_.derived;
+    s.on_device = target_.make_kernel(request);
+    s.counts = dynamic_cast<const counting_kernel*>(s.on_device.get());
+    if (!s.counts) return s.on_device.reset();
+    // what only a run knows changes none of its functions
+    const auto nominal = [](const shape& t) {
+      ints lens;
+      for (const dimension d : t.lens) lens.push_back(d.is_constant() ? d.value() : 64);
+      return tensor{nullptr, t.type, lens, row_major(lens)};
+    };
+    std::vector<tensor> in, out;
+    for (const shape& t : request.inputs) in.push_back(nominal(t));
+    for (const shape& t : ins.results) out.push_back(nominal(t));
+    s.on_device->prepare(in, out);
   }
 
   const program& program_;

@@ -8,8 +8,7 @@
 #include "kiln/op/dynamic/selection.hpp"
 #include "kiln/op/dynamic/slice_at.hpp"
 #include "kiln/op/index/common.hpp"
-#include "kiln/runtime/fallback_kernel.hpp"
-#include "kiln/runtime/impl/segment/segments.hpp"
+#include "kiln/runtime/impl/segment/device_place.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::detail {
@@ -25,11 +24,13 @@ struct caller {
   const run_options& options;
   std::span<const argument> wanted;
   thread_pool& pool;
+  const device_place& place;
 
   /// Outputs that have memory are written there.
-  void run_body(std::size_t k, std::span<const argument> in, std::span<argument> out) const {
+  void run_body(std::size_t k, std::span<const argument> in, std::span<argument> out, void* stream = nullptr) const {
     run_options plain;
     plain.cancel = options.cancel;
+    plain.stream = stream;
     step.bodies[k]->run(inner[k], in, out, plain, symbols.list);
   }
   const shape& made_by(std::size_t body, std::size_t output) const {
@@ -91,21 +92,25 @@ argument stack(const std::vector<argument>& pieces, const shape& stated, const b
 // last iteration that may come writes to the caller's.
 class carried_value {
  public:
-  carried_value(const caller& c, std::size_t result, std::int64_t most) : made_(c.made_by(0, 1 + result)) {
+  /// `there`: all of it lies on the device.
+  carried_value(const caller& c, std::size_t result, std::int64_t most, bool there)
+      : made_(c.made_by(0, 1 + result)), place_(c.place), there_(there) {
     if (!caller::has_fixed_bytes(made_)) return;
     fixed_ = true;
-    turns_[most % 2 == 0 ? 1 : 0] = c.memory_for(result, made_);
+    argument& last = turns_[most % 2 == 0 ? 1 : 0] = c.memory_for(result, made_);
+    if (!there_ && place_.holds(last)) last = argument();
   }
   argument memory(std::int64_t iteration) {
     if (!fixed_) return {};
     argument& turn = turns_[iteration % 2];
-    if (!turn) turn = argument(made_);
+    if (!turn) turn = there_ ? place_.allocate(made_) : argument(made_);
     return turn;
   }
 
  private:
   const shape& made_;
-  bool fixed_ = false;
+  const device_place& place_;
+  bool there_, fixed_ = false;
   argument turns_[2];
 };
 
@@ -113,12 +118,20 @@ class carried_value {
 // or in one that doubles when it is full.
 class collected_value {
  public:
-  collected_value(const caller& c, std::size_t result, std::int64_t most)
+  /// `whole`: all iterations come, and none is waited for.
+  collected_value(const caller& c, std::size_t result, std::int64_t most, bool whole)
       : made_(c.made_by(0, 1 + result)), stated_(c.step.results[result]), most_(most) {
     if (!caller::has_fixed_bytes(made_)) return;
     bytes_ = static_cast<std::size_t>(made_.bytes().value());
+    if (whole) {
+      given_ = c.memory_for(result, stack_of(most));
+      if (!c.place.holds(given_)) given_ = c.place.allocate(stack_of(most));
+      room_ = most, at_ = given_.data();
+      return;
+    }
     if (result >= c.wanted.size() || c.wanted[result].get_shape().rank() != made_.rank() + 1) return;
     given_ = c.memory_for(result, stack_of(c.wanted[result].get_shape().lens[0].raw()));
+    if (c.place.holds(given_)) given_ = argument();
     if (given_) room_ = given_.get_shape().lens[0].raw(), at_ = given_.data();
   }
   argument memory(std::int64_t iteration) {
@@ -160,34 +173,109 @@ class collected_value {
   std::vector<argument> pieces_;
 };
 
+// What a loop's body is told and says, on a device: then iterations are given to its queue without a wait in between.
+// Only where it runs as often as it may whatever it computes, and all that it makes has its place before.
+class unwatched_loop {
+ public:
+  unwatched_loop(const caller& c, std::int64_t most, bool goes_on) {
+    constexpr std::int64_t many = std::int64_t{1} << 20;
+    if (!c.place || !goes_on || most < 2 || most > many || !never_ends(*c.step.bodies[0])) return;
+    for (const port& p : c.step.bodies[0]->ports.outputs)
+      if (!caller::has_fixed_bytes(p.type)) return;
+    numbers_ = c.place.allocate(shape{dtype::i64, {most, apart}});
+    argument here(numbers_.get_shape());
+    for (std::int64_t k = 0; k < most * apart; ++k) here.as<std::int64_t>()[static_cast<std::size_t>(k)] = k / apart;
+    c.place.copy(here, numbers_);
+    condition = c.place.allocate(shape{dtype::boolean, {}});
+    argument yes(condition.get_shape());
+    yes.as<bool>()[0] = true;
+    c.place.copy(yes, condition);
+    answer = c.place.allocate(c.made_by(0, 0));
+    for (const auto& s : c.step.bodies[0]->runs->whole_plan()->steps)
+      if (s.run->reports_faults() && !checked_) checked_ = s.run.get();
+    if (checked_) found_ = c.place.allocate(shape{dtype::i32, {most}});
+  }
+  explicit operator bool() const { return static_cast<bool>(numbers_); }
+  argument number(std::int64_t k) const {
+    return {shape{dtype::i64, {}}, const_cast<std::byte*>(numbers_.data()) + k * apart * std::int64_t{sizeof(k)}};
+  }
+
+  /// Notes whether iteration `k`, which `w` ran, met data that its kernels can't compute.
+  void note_faults(const caller& c, const run_memory& w, std::int64_t k) {
+    if (checked_) c.place.copy_bytes(found_.data() + 4 * k, w.on_device.faults, sizeof(std::int32_t));
+  }
+  /// Waits for all iterations; raises what they noted.
+  void finish(const caller& c) const {
+    c.place.wait();
+    if (!checked_) return;
+    const argument found = c.place.on_host(found_);
+    for (const std::int32_t n : found.as<std::int32_t>())
+      if (n != 0) raise(errc::invalid_argument, checked_->fault_text());
+  }
+
+  argument condition, answer;
+
+ private:
+  static constexpr std::int64_t apart = 2;  // numbers lie where kernels expect operands: at multiples of 16 bytes
+
+  // Whether a body's condition is true, or the one that it was given, and all its kernels are the device's.
+  static bool never_ends(const compiled_program& body) {
+    const plan* const steps = body.runs->whole_plan();
+    if (!steps ||
+        std::any_of(steps->steps.begin(), steps->steps.end(), [](const auto& s) { return !s.run->on_device(); }))
+      return false;
+    const module_graph& m = body.optimized.main();
+    const auto& from = m.producer(m.outputs[0]);
+    if (from.kind == instruction_kind::parameter) return m.outputs[0].instruction == m.parameters()[1].instruction;
+    return from.kind == instruction_kind::literal && from.constant.get_shape().type == dtype::boolean &&
+           from.constant.get_shape().elements() == 1 && from.constant.to<bool>()[0];
+  }
+  argument numbers_, found_;
+  const kernel* checked_ = nullptr;  // null: no kernel reports faults
+};
+
 arguments run_loop(const caller& c, std::span<const argument> in) {
   const auto& op = *c.step.op.get_if<op::loop>();
   const auto carried = static_cast<std::size_t>(op.carried), results = c.step.results.size();
   const std::int64_t most = std::max<std::int64_t>(0, in[0].contiguous().as<std::int64_t>()[0]);
   bool goes_on = one_bool(in[1], "a loop's condition");
   argument number(shape{dtype::i64, {}}), condition(shape{dtype::boolean, {}});
+  unwatched_loop unwatched(c, most, goes_on);
   arguments given(in);  // the number, the condition, carried values, then what the body reads besides
-  given[0] = number, given[1] = condition;
+  given[0] = number, given[1] = unwatched ? unwatched.condition : condition;
+  for (std::size_t i = 2; unwatched && i < given.size(); ++i)
+    if (!is_object(given[i].get_shape().type) && given[i].elements() != 0 && !c.place.holds(given[i]))
+      given[i] = c.place.copied(given[i]);
   std::vector<carried_value> states;
   std::vector<collected_value> stacks;
-  for (std::size_t k = 0; k < carried; ++k) states.emplace_back(c, k, most);
-  for (std::size_t k = carried; k < results; ++k) stacks.emplace_back(c, k, most);
-  const argument answer = caller::has_fixed_bytes(c.made_by(0, 0)) ? argument(c.made_by(0, 0)) : argument();
+  for (std::size_t k = 0; k < carried; ++k) states.emplace_back(c, k, most, static_cast<bool>(unwatched));
+  for (std::size_t k = carried; k < results; ++k) stacks.emplace_back(c, k, most, static_cast<bool>(unwatched));
+  const argument answer = unwatched                                  ? unwatched.answer
+                          : caller::has_fixed_bytes(c.made_by(0, 0)) ? argument(c.made_by(0, 0))
+                                                                     : argument();
   arguments out(1 + results);
   std::int64_t k = 0;
   for (; k < most && goes_on; ++k) {
     if (c.options.cancel && c.options.cancel->load(std::memory_order_relaxed))
       raise(errc::canceled, "the run was stopped before iteration " + std::to_string(k) + " of a loop");
-    number.as<std::int64_t>()[0] = k;
-    condition.as<bool>()[0] = goes_on;
+    if (unwatched) {
+      given[0] = unwatched.number(k);
+    } else {
+      number.as<std::int64_t>()[0] = k;
+      condition.as<bool>()[0] = goes_on;
+    }
     out[0] = answer;
     for (std::size_t i = 0; i < carried; ++i) out[1 + i] = states[i].memory(k);
     for (std::size_t i = carried; i < results; ++i) out[1 + i] = stacks[i - carried].memory(k);
-    c.run_body(0, given, {out.data(), out.size()});
-    goes_on = one_bool(out[0], "a loop's condition");
+    c.run_body(0, given, {out.data(), out.size()}, unwatched ? c.place.stream() : nullptr);
+    if (unwatched)
+      unwatched.note_faults(c, c.inner[0], k);
+    else
+      goes_on = one_bool(out[0], "a loop's condition");
     for (std::size_t i = 0; i < carried; ++i) given[2 + i] = std::move(out[1 + i]);
     for (std::size_t i = carried; i < results; ++i) stacks[i - carried].take(std::move(out[1 + i]));
   }
+  if (unwatched) unwatched.finish(c);
   arguments made;
   for (std::size_t i = 0; i < carried; ++i) made.push_back(given[2 + i]);
   for (collected_value& s : stacks) made.push_back(s.stacked(k, c.symbols.values));
@@ -250,8 +338,8 @@ bool is_view(const host_step& step) { return step.op.is<op::slice_at>() && !is_o
 
 small_vector<argument> run_host_step(const host_step& step, std::span<const argument> in, const known_symbols& symbols,
                                      std::span<run_memory> inner, const run_options& options,
-                                     std::span<const argument> wanted, thread_pool& pool) {
-  const caller c{step, symbols, inner, options, wanted, pool};
+                                     std::span<const argument> wanted, thread_pool& pool, const device_place& place) {
+  const caller c{step, symbols, inner, options, wanted, pool, place};
   if (step.op.is<op::branch>()) return run_branch(c, in);
   if (step.op.is<op::loop>()) return run_loop(c, in);
   if (step.op.is<op::compress>() && !is_object(in[0].get_shape().type)) return run_compress(c, in);

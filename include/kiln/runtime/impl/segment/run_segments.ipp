@@ -6,9 +6,7 @@
 #include "kiln/op/dynamic/loop.hpp"
 #include "kiln/op/dynamic/progression.hpp"
 #include "kiln/op/dynamic/selection.hpp"
-#include "kiln/runtime/fallback_kernel.hpp"
-#include "kiln/runtime/impl/run/device_mirror.hpp"
-#include "kiln/runtime/impl/segment/segments.hpp"
+#include "kiln/runtime/impl/segment/device_place.hpp"
 
 namespace kiln::detail {
 namespace {
@@ -26,36 +24,20 @@ std::size_t read_on_host(const host_step& s) {
   return s.op.is<op::branch>() ? 1 : s.op.is<op::loop>() ? 2 : s.in.size();
 }
 
-bool is_on(const device* where, const argument& a) {
-  return where && !is_unset(a) && !is_object(a.get_shape().type) && a.elements() != 0 && where->owns(a.data());
-}
-
-// The argument itself, or a copy of what a device holds.
-argument on_host(const argument& a, const device* where) {
-  if (!is_on(where, a)) return a;
-  const auto queue = where->make_queue();
-  const tensor there = tensor_of(a);
-  const mirror seen(*queue, {&there, 1});
-  queue->wait();
-  argument to(shape(a.get_shape().type, a.get_shape().lens));
-  copy_tensor(seen.tensors()[0], tensor_of(to), nullptr);
-  return to;
-}
-
 // One run; its slots are released when it ends.
 class segment_run {
  public:
   /// `outputs`: the caller's, some of which grow in place. `wanted`: by slot, the caller's memory for what it will
   /// hold.
   segment_run(const segmentation& cut, std::vector<run_memory>& inner, std::span<argument> outputs,
-              const run_options& options, thread_pool& pool, const device* where, known_symbols symbols,
+              const run_options& options, thread_pool& pool, const device_place& place, known_symbols symbols,
               std::map<std::uint32_t, argument> wanted)
       : cut_(cut),
         inner_(inner),
         outputs_(outputs),
         options_(options),
         pool_(pool),
-        where_(where),
+        place_(place),
         symbols_(std::move(symbols)),
         wanted_(std::move(wanted)) {
     slots_.resize(cut.slots);
@@ -144,11 +126,18 @@ class segment_run {
     const auto start = options_.profile ? clock::now() : clock::time_point();
     try {
       std::vector<argument> in = gather(s.in);
-      for (std::size_t k = is_view(s); k < std::min(in.size(), read_on_host(s)); ++k) in[k] = on_host(in[k], where_);
+      if (s.counts && place_) {
+        slots_[s.out[0]] = place_.run_counting(s, in, take(1)[0], wanted(s.out[0]));
+        own_[s.out[0]] = false;
+        symbols_.match(s.results[0], slots_[s.out[0]].get_shape(), "result 0");
+        return finish_step(s, start);
+      }
+      for (std::size_t k = is_view(s); k < std::min(in.size(), read_on_host(s)); ++k) in[k] = place_.on_host(in[k]);
       if (is_view(s)) viewed_.push_back(in[0]);
       std::vector<argument> room;
-      for (const std::uint32_t k : s.out) room.push_back(is_on(where_, wanted(k)) ? argument() : wanted(k));
-      auto made = run_host_step(s, in, symbols_, take(s.bodies.size()), options_, room, pool_);
+      for (const std::uint32_t k : s.out)
+        room.push_back(s.bodies.empty() && place_.holds(wanted(k)) ? argument() : wanted(k));
+      auto made = run_host_step(s, in, symbols_, take(s.bodies.size()), options_, room, pool_, place_);
       for (std::size_t k = 0; k < made.size(); ++k) {
         symbols_.match(s.results[k], made[k].get_shape(), "result " + std::to_string(k));
         const auto is_there = [&](const argument& a) { return a.data() == made[k].data(); };
@@ -169,11 +158,15 @@ class segment_run {
       e.at_instruction(s.name);
       throw;
     }
+    finish_step(s, start);
+  }
+
+  void finish_step(const host_step& s, clock::time_point start) {
     if (options_.profile) options_.profile(step_, std::chrono::duration<double>(clock::now() - start).count());
     if (options_.observe) {
       std::vector<argument> here;
       std::vector<tensor> seen;
-      for (const std::uint32_t k : s.out) seen.push_back(tensor_of(here.emplace_back(on_host(slots_[k], where_))));
+      for (const std::uint32_t k : s.out) seen.push_back(tensor_of(here.emplace_back(place_.on_host(slots_[k]))));
       options_.observe(step_, seen);
     }
     ++step_;
@@ -184,7 +177,7 @@ class segment_run {
   const std::span<argument> outputs_;
   const run_options& options_;
   thread_pool& pool_;
-  const device* const where_;  // null: all memory is the host's
+  const device_place& place_;
   known_symbols symbols_;
   std::vector<argument> slots_;
   std::vector<bool> own_;         // by slot: a step made it, in memory that nothing else has
@@ -195,11 +188,12 @@ class segment_run {
 
 class segmented_program final : public runner {
  public:
-  segmented_program(segmentation cut, const compiled_program& of, std::shared_ptr<const device> where)
+  segmented_program(segmentation cut, const compiled_program& of, const target& t)
       : cut_(std::move(cut)),
         ports_(of.ports),
         pool_(*of.pool),
-        where_(std::move(where)),
+        where_(t.get_device()),
+        copies_(where_ ? t.make_copy(nullptr) : nullptr),
         grows_(of.ports.outputs.size(), false) {
     for (const segment& s : cut_.segments)
       for (const auto& [own, of] : s.growing) grows_[of] = true;
@@ -226,17 +220,19 @@ class segmented_program final : public runner {
     for (std::size_t i = 0; i < inputs.size(); ++i) ports_.check_type(i, inputs[i].get_shape());
     ports_.check_data(inputs);
     if (where_ && options.stream) where_->make_queue(options.stream)->wait();  // segments have a queue of their own
-    segment_run r(cut_, w.inner, outputs, options, pool_, where_.get(), symbols_of(w.outer, inputs),
+    const device_place place(where_, copies_.get(), w, pool_);
+    segment_run r(cut_, w.inner, outputs, options, pool_, place, symbols_of(w.outer, inputs),
                   memory_of(inputs, outputs));
     for (std::size_t i = 0; i < inputs.size(); ++i) r.put(static_cast<std::uint32_t>(i), inputs[i]);
     r.run();
     for (const std::uint32_t slot : cut_.outputs)
-      if (const argument made = r.value(slot); is_overwritten(made, outputs)) r.put(slot, copied(made));
+      if (const argument made = r.value(slot); is_overwritten(made, outputs))
+        r.put(slot, place.holds(made) ? place.on_host(made) : made.copy());
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       if (grows_[k]) continue;
       bool own = false;
       const argument made = r.take_value(cut_.outputs[k], own);
-      hand_out(made, own, k, outputs[k]);
+      hand_out(made, own, k, outputs[k], place);
     }
   }
 
@@ -265,8 +261,6 @@ class segmented_program final : public runner {
     });
   }
 
-  argument copied(const argument& a) const { return is_on(where_.get(), a) ? on_host(a, where_.get()) : a.copy(); }
-
   known_symbols symbols_of(const symbol_values& outer, std::span<const argument> inputs) const {
     known_symbols known(outer);
     for (const signature::symbol_source& s : ports_.symbols)
@@ -278,13 +272,13 @@ class segmented_program final : public runner {
   }
 
   // What a run gives is the caller's to write: never a constant's memory, an input's or another output's.
-  void hand_out(const argument& value, bool own, std::size_t k, argument& to) const {
+  void hand_out(const argument& value, bool own, std::size_t k, argument& to, const device_place& place) const {
     const shape made(value.get_shape().type, value.get_shape().lens);
     if (is_object(made.type)) {
       to = value.owned();
       return;
     }
-    if (is_unset(to) && own && !is_on(where_.get(), value)) {
+    if (is_unset(to) && own && !place.holds(value)) {
       to = value;
       return;
     }
@@ -294,21 +288,14 @@ class segmented_program final : public runner {
       raise(errc::shape_mismatch, "output '" + ports_.outputs[k].name + "': expected row-major " + to_string(made) +
                                       ", found " + to_string(given));
     if (value.data() == to.data() && value.get_shape().standard()) return;  // it was made there
-    const argument here = on_host(value, where_.get());
-    if (made.bytes().value() == 0 || !where_ || !where_->owns(to.data())) {
-      copy_tensor(tensor_of(here), tensor_of(to), &pool_);
-      return;
-    }
-    const argument dense = here.contiguous();
-    const auto queue = where_->make_queue();
-    queue->copy(to.data(), dense.data(), static_cast<std::size_t>(made.bytes().value()));
-    queue->wait();
+    place.copy(value, to);
   }
 
   const segmentation cut_;
   const signature& ports_;
   thread_pool& pool_;
-  const std::shared_ptr<const device> where_;
+  const std::shared_ptr<const device> where_;  // null: all memory is the host's
+  const std::unique_ptr<kernel> copies_;
   std::vector<bool> grows_;  // by output
 };
 
@@ -316,7 +303,7 @@ class segmented_program final : public runner {
 
 std::unique_ptr<const runner> make_segmented_program(compiled_program& p, const target& t, const plan_choices& choices,
                                                      const std::vector<output_alias>& aliases) {
-  return std::make_unique<segmented_program>(cut_program(p, t, choices, aliases), p, t.get_device());
+  return std::make_unique<segmented_program>(cut_program(p, t, choices, aliases), p, t);
 }
 
 }  // namespace kiln::detail

@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 
+#include "kiln/runtime/counting_kernel.hpp"
 #include "kiln/runtime/impl/run/compiled_program.hpp"
 #include "kiln/runtime/run_options.hpp"
 
@@ -32,6 +33,9 @@ struct host_step {
   shapes results;                      ///< as the program states them
   std::string name;
   std::vector<compiled_part> bodies;
+  /// What runs it on the target's device instead, counting first; null: nothing does.
+  std::unique_ptr<const kernel> on_device;
+  const counting_kernel* counts = nullptr;
 };
 
 /// Instructions that are planned together, whose extents are all known when the segment begins, then the host steps
@@ -70,10 +74,12 @@ std::unique_ptr<const runner> make_segmented_program(compiled_program& p, const 
 /// Whether a step's result lies in its first operand, which it doesn't read.
 bool is_view(const host_step& step);
 
+class device_place;
+
 /// Runs one host step; `inner` has memory for each of its bodies, `wanted` what the caller has for its results, where
-/// it has some: what bodies make of that shape is made there.
+/// it has some: what bodies make of that shape is made there. What bodies carry lies at `place`.
 small_vector<argument> run_host_step(const host_step& step, std::span<const argument> in, const known_symbols& symbols,
                                      std::span<run_memory> inner, const run_options& options,
-                                     std::span<const argument> wanted, thread_pool& pool);
+                                     std::span<const argument> wanted, thread_pool& pool, const device_place& place);
 
 }  // namespace kiln::detail

@@ -28,9 +28,9 @@ struct index_call {
   std::string call;                ///< over p0, p1, ..., n (the numbers), at or row and lane, and faults
   call_numbers numbers;
   std::int64_t work = 0;       ///< threads, or rows
-  int lanes = 0;               ///< threads that work a row; 0: each thread works one element
+  int lanes = 0;               ///< threads that work a row, of one block; 0: each thread works one element
   int cluster = 0;             ///< where not 0, `work` clusters of so many blocks of `lanes` threads run the call
-  int shared_bytes = 0;        ///< of each such block, at `shared`
+  int shared_bytes = 0;        ///< of each block, at `shared`
   bool short_results = false;  ///< as in `source`
   int each = 0;   ///< of much work: elements that a thread has under way, all sizes being in the text; 0: never
   int makes = 1;  ///< elements, about, of a piece of work
@@ -70,6 +70,10 @@ class index_kernel : public gpu_kernel {
  protected:
   virtual std::vector<index_call> calls(std::span<const tensor> in, std::span<const tensor> out,
                                         const bindings* symbols) const = 0;
+  /// Launches calls whose operands are those of a launch, then `rooms`.
+  void give(const launch& l, const std::vector<index_call>& calls, std::span<const std::byte* const> rooms) const;
+  /// Builds their kernels.
+  void build(const std::vector<index_call>& calls, std::span<const tensor> in, std::span<const tensor> out) const;
   bool checks_ = false;
   bool fixed_ = false;  ///< extents are the same in every run
   /// Whether sizes stand in the text of a call's kernel: of much work, whose divisions are then multiplications. Small

@@ -6,6 +6,7 @@ namespace kiln::hip {
 namespace {
 
 constexpr int threads = 256;
+int block_of(const index_call& c) { return std::max(threads, c.lanes); }
 
 class op_kernel final : public index_kernel {
  public:
@@ -75,7 +76,11 @@ mover::mover(dtype t, std::int64_t contiguous, std::span<const tensor> operands)
 }
 
 void index_kernel::prepare(std::span<const tensor> in, std::span<const tensor> out) const {
-  for (const index_call& c : calls(in, out, nullptr)) function_of(c, form_of(c, in, out));
+  build(calls(in, out, nullptr), in, out);
+}
+void index_kernel::build(const std::vector<index_call>& calls, std::span<const tensor> in,
+                         std::span<const tensor> out) const {
+  for (const index_call& c : calls) function_of(c, form_of(c, in, out));
 }
 
 call_form index_kernel::form_of(const index_call& c, std::span<const tensor> in, std::span<const tensor> out) const {
@@ -119,12 +124,12 @@ std::string call_text(const index_call& c, const call_form& how) {
   for (std::size_t k = 0; k < c.types.size(); ++k) list += c.types[k] + "* __restrict__ p" + std::to_string(k) + ", ";
   if (!c.numbers.type.empty() && !how.written()) list += "const " + c.numbers.type + " n, ";
   const std::string together = c.cluster == 0 ? "" : "__cluster_dims__(" + std::to_string(c.cluster) + ", 1, 1) ";
-  t.open_kernel(c.cluster == 0 ? threads : c.lanes, together, c.entry, "(", list, "i64 work, int* __restrict__ ",
+  t.open_kernel(c.cluster == 0 ? block_of(c) : c.lanes, together, c.entry, "(", list, "i64 work, int* __restrict__ ",
                 c.lanes == 0 ? "faulted)" : "faults)");
   // a thread notes a fault in a register, since a branch to memory would part the reads of its elements
   if (c.lanes == 0) t.line("int fault = 0, *const faults = &fault;");
+  if (c.shared_bytes != 0) t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
   if (c.cluster != 0) {
-    t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
     t.line(c.call, ";");
   } else if (how.written()) {
     if (!c.numbers.type.empty()) write_numbers(t, c.numbers);
@@ -150,7 +155,7 @@ std::string call_text(const index_call& c, const call_form& how) {
     t.line(c.call, ";");
     t.close();
   } else {
-    t.line("const i64 row = blockIdx.x * ", threads / c.lanes, "ll + threadIdx.x / ", c.lanes, ";");
+    t.line("const i64 row = blockIdx.x * ", block_of(c) / c.lanes, "ll + threadIdx.x / ", c.lanes, ";");
     t.line("const int lane = int(threadIdx.x) % ", c.lanes, ";");
     t.line("if (row < work) ", c.call, ";");
   }
@@ -165,11 +170,17 @@ std::shared_ptr<const function> index_kernel::function_of(const index_call& c, c
 }
 
 void index_kernel::run(const launch& l) const {
+  const std::byte* const room = l.scratch.data();
+  give(l, calls(l.in, l.out, l.symbols), {&room, 1});
+}
+
+void index_kernel::give(const launch& l, const std::vector<index_call>& calls,
+                        std::span<const std::byte* const> rooms) const {
   std::vector<const std::byte*> pointers;
   for (const tensor& t : l.in) pointers.push_back(t.data);
   for (const tensor& t : l.out) pointers.push_back(t.data);
-  pointers.push_back(l.scratch.data());
-  for (const index_call& c : calls(l.in, l.out, l.symbols)) {
+  pointers.insert(pointers.end(), rooms.begin(), rooms.end());
+  for (const index_call& c : calls) {
     if (c.work == 0) continue;
     std::vector<void*> values;
     for (std::size_t k = 0; k < c.types.size(); ++k) values.push_back(&pointers[k]);
@@ -187,8 +198,9 @@ void index_kernel::run(const launch& l) const {
     const std::int64_t part = how.written() ? threads * how.each : threads;
     const std::int64_t blocks = how.written()  ? (work + part - 1) / part
                                 : c.lanes == 0 ? std::min<std::int64_t>((work + part - 1) / part, 1 << 20)
-                                               : (work * c.lanes + threads - 1) / threads;
-    function_of(c, how)->give(*l.queue, {static_cast<unsigned>(blocks)}, {threads}, 0, values.data());
+                                               : (work * c.lanes + block_of(c) - 1) / block_of(c);
+    function_of(c, how)->give(*l.queue, {static_cast<unsigned>(blocks)}, {static_cast<unsigned>(block_of(c))},
+                              static_cast<std::size_t>(c.shared_bytes), values.data());
   }
 }
 

@@ -121,8 +121,29 @@ std::vector<index_call> scatter_nd_calls(const operation& op, std::span<const te
   const auto tuple = static_cast<std::size_t>(in[1].lens.back());
   std::int64_t slice = 1;
   for (std::size_t d = tuple; d < data.size(); ++d) slice *= data[d];
-  return scatter_calls(in, out, op.get_if<op::scatter_nd>()->reduction, "scatter_nd", ", " + std::to_string(tuple),
-                       tuple_numbers(slice, 1, data, 0, tuple));
+  const op::scatter_mode mode = op.get_if<op::scatter_nd>()->reduction;
+  const std::string length = std::to_string(tuple);
+  if (mode != op::scatter_mode::none)
+    return scatter_calls(in, out, mode, "scatter_nd", ", " + length, tuple_numbers(slice, 1, data, 0, tuple));
+  // a tuple notes its number once for its whole slice
+  const std::int64_t tuples = slice == 0 ? 0 : in[2].elements() / slice;
+  const tensor moved[] = {in[2], out[0]};
+  const mover m(in[0].type, slice, moved);
+  const std::string index = name_of(in[1].type);
+  const gpu::tuple_sizes n = tuple_numbers(slice / m.elements, 1, data, 0, tuple);
+  return {whole_copy(in, out[0], 3, {{}, index, m.type, {}}),
+          {"note_tuple",
+           "index/index.hpp",
+           {m.type, index, m.type, m.type, "int"},
+           "note_tuple<" + length + ">(p4, p1, n, at, faults)",
+           n,
+           tuples},
+          {"scatter_slices",
+           "index/index.hpp",
+           {m.type, index, m.type, m.type, "int"},
+           "scatter_slices<" + length + ">(p3, p4, p1, p2, n, at, faults)",
+           n,
+           in[2].elements() / m.elements}};
 }
 
 std::vector<index_call> pad_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
@@ -309,9 +330,15 @@ std::size_t room_for_runs(const operation& op, std::span<const tensor> in, std::
   return static_cast<std::size_t>(plan.halves().first + plan.halves().second) * (plan.wide ? 16 : 8);
 }
 
-// A note for each element of which update wrote it.
-std::size_t room_for_notes(const operation&, std::span<const tensor>, std::span<const tensor> out) {
-  return static_cast<std::size_t>(out[0].elements()) * sizeof(std::int32_t);
+// A note for each element, or slice that tuples name, of which update wrote it.
+std::size_t room_for_notes(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  std::int64_t notes = out[0].elements();
+  if (op.is<op::scatter_nd>()) {
+    notes = notes == 0 ? 0 : 1;
+    for (std::int64_t d = 0; notes != 0 && d < in[1].lens.back(); ++d)
+      notes *= out[0].lens[static_cast<std::size_t>(d)];
+  }
+  return static_cast<std::size_t>(notes) * sizeof(std::int32_t);
 }
 
 constexpr index_family families[] = {

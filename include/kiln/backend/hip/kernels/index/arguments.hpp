@@ -55,6 +55,17 @@ struct fill_value {
   i64 bits;
 };
 
+/// Elements among which some are selected: all of them, tiles, and extents.
+inline constexpr int select_tile = 2048;  ///< elements
+struct select_sizes {
+  i64 total, tiles;
+  i64 lens[index_dims];
+};
+/// Boxes of a batch among which each class keeps some.
+struct box_sizes {
+  i64 batches, classes, boxes;
+  i64 tiles;  ///< classes of all batches
+};
 struct random_sizes {
   i64 count, seed;
   double low, high;

@@ -134,7 +134,9 @@ template <class T, class Change> KILN_FN void change_element(T* at, Change chang
     pack<T, sizeof(word) / sizeof(T)> parts = __builtin_bit_cast(decltype(parts), old);
     T& part = parts.at[within / sizeof(T)];
     part = stored<T>(change(value_of(part)));
-    const word made = __builtin_bit_cast(word, parts), seen = exchange_if(whole, old, made);
+    const word made = __builtin_bit_cast(word, parts);
+    if (made == old) return;
+    const word seen = exchange_if(whole, old, made);
     if (seen == old) return;
     old = seen;
   }
@@ -142,6 +144,7 @@ template <class T, class Change> KILN_FN void change_element(T* at, Change chang
 
 /// An update by a scatter's mode (1 add, 2 multiply, 3 least, 4 greatest); integers wrap, a NaN stays.
 template <int Mode, class T> KILN_FN void apply_update(T* at, T given) {
+  if constexpr (Mode == 1 && adds_at_once<T>) return add_at_once(at, given);
   const auto update = value_of(given);
   using V = decltype(value_of(given));
   change_element(at, [&](V old) -> V {
@@ -177,6 +180,20 @@ KILN_FN void scatter_nd(T* out, int* winners, const I* indices, const T* updates
   const Index row = at / slice;
   const Index to = tuple_place<Length>(indices + row * Length, n, Index(0), faults) * slice + (at - row * slice);
   scatter_to<Mode>(out, winners, updates, i64(to), i64(at), noting);
+}
+
+/// The same without a combination, in two kernels: each tuple notes its number (from 1) with the slice that it names,
+/// then a thread moves a part of an update's slice where its tuple is the last.
+template <int Length, class I, class Index>
+KILN_FN void note_tuple(int* winners, const I* indices, const tuple_sizes& n, Index at, int* faults) {
+  raise_number(winners + tuple_place<Length>(indices + at * Length, n, Index(0), faults), static_cast<int>(at) + 1);
+}
+template <int Length, class T, class I, class Index>
+KILN_FN void scatter_slices(T* out, const int* winners, const I* indices, const T* updates, const tuple_sizes& n,
+                            Index at, int* faults) {
+  const auto slice = static_cast<Index>(n.slice);
+  const Index row = at / slice, to = tuple_place<Length>(indices + row * Length, n, Index(0), faults);
+  if (winners[to] == static_cast<int>(row) + 1) out[to * slice + (at - row * slice)] = updates[at];
 }
 
 }  // namespace kiln::gpu

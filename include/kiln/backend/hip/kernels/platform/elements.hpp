@@ -149,7 +149,19 @@ KILN_FN u64 exchange_if(u64* at, u64 expected, u64 to) {
 }
 /// The greater of `*at` and `to` stays there.
 KILN_FN void raise_number(int* at, int to) { atomicMax(at, to); }
+/// Adds to a number of memory in one instruction, for the types that have one.
+template <class T> inline constexpr bool adds_at_once = sizeof(T) >= 4 && !is_short<T>;
+template <class T> KILN_FN void add_at_once(T* at, T by) {
+  if constexpr (is_real<T>)
+    atomicAdd(at, by);
+  else if constexpr (sizeof(T) == 4)
+    atomicAdd(reinterpret_cast<unsigned*>(at), static_cast<unsigned>(by));
+  else  // integers wrap alike, with a sign and without
+    atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(by));
+}
 #else
+template <class T> inline constexpr bool adds_at_once = false;
+template <class T> void add_at_once(T*, T);
 template <class W> KILN_FN W exchange_if(W* at, W expected, W to) {
   __atomic_compare_exchange_n(at, &expected, to, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return expected;

@@ -167,4 +167,67 @@ KILN_FN void linear_attention(T* y, T* last, V* state, const T* q, const T* k, c
   for (i64 d = 0; d < depth; ++d) last[base + d * width] = stored<T>(s[d * width]);
 }
 
+/// The same for `Lanes` / `Parts` neighboring columns by a block: `Parts` threads side by side hold a column, each of
+/// them `Each` of its depths in registers, d = part, part + Parts, …
+template <bool Corrects, int Parts, int Each, int Lanes, class T>
+KILN_FN void linear_attention_columns(T* y, T* last, const T* q, const T* k, const T* v, const T* first, const T* decay,
+                                      const T* beta, const linear_attention_sizes& n, i64 row, int lane) {
+  using V = decltype(value_of(T{}));
+  constexpr int columns = Lanes / Parts;
+  const i64 steps = n.steps, heads = n.heads, own = n.own_heads, depth = n.depth, width = n.width, each = heads / own;
+  const i64 runs = (width + columns - 1) / columns, entry = row / runs, b = entry / own, h = entry - b * own;
+  const int part = lane % Parts;
+  const i64 wanted = (row - entry * runs) * columns + lane / Parts, w = wanted < width ? wanted : width - 1;
+  const bool writes = wanted < width;
+  const i64 base = entry * depth * width + w;
+  const auto add = [](V x, V z) { return x + z; };
+  const auto read = [&](V(&to)[Each], const T* from, i64 step) {
+    KILN_UNROLL
+    for (int i = 0; i < Each; ++i) to[i] = part + i * Parts < depth ? value_of(from[(part + i * Parts) * step]) : V(0);
+  };
+  V s[Each], keys[Each], decays[Each], queries[Each], value = V(0), rate = V(0);
+  read(s, first + base, width);
+  const auto ask = [&](i64 t) {
+    const i64 place = (b * steps + t) * own + h;
+    read(keys, k + place * depth, 1);
+    read(decays, decay + place * depth, 1);
+    read(queries, q + ((b * steps + t) * heads + h * each) * depth, 1);
+    value = value_of(v[place * width + w]);
+    if constexpr (Corrects) rate = value_of(beta[place]);
+  };
+  if (steps > 0) ask(0);
+  for (i64 t = 0; t < steps; ++t) {
+    V write = value, sum = V(0);
+    KILN_UNROLL
+    for (int i = 0; i < Each; ++i) s[i] *= decays[i];
+    if constexpr (Corrects) {
+      V held = V(0);
+      KILN_UNROLL
+      for (int i = 0; i < Each; ++i) held += s[i] * keys[i];
+      write = rate * (value - join_lanes<Parts>(held, static_cast<V*>(nullptr), add));
+    }
+    KILN_UNROLL
+    for (int i = 0; i < Each; ++i) {
+      s[i] += keys[i] * write;
+      sum += queries[i] * s[i];
+    }
+    if (t + 1 < steps) ask(t + 1);  // memory is not waited for: the sums come between
+    const i64 from = (b * steps + t) * heads + h * each;
+    for (i64 r = 0;;) {
+      sum = join_lanes<Parts>(sum, static_cast<V*>(nullptr), add);
+      if (writes && part == 0) y[(from + r) * width + w] = stored<T>(static_cast<V>(n.scale) * sum);
+      if (++r == each) break;
+      V other[Each];
+      read(other, q + (from + r) * depth, 1);
+      sum = V(0);
+      KILN_UNROLL
+      for (int i = 0; i < Each; ++i) sum += other[i] * s[i];
+    }
+  }
+  if (!writes) return;
+  KILN_UNROLL
+  for (int i = 0; i < Each; ++i)
+    if (part + i * Parts < depth) last[base + (part + i * Parts) * width] = stored<T>(s[i]);
+}
+
 }  // namespace kiln::gpu

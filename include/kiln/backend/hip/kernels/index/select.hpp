@@ -1,0 +1,183 @@
+#pragma once
+#include "kiln/backend/hip/kernels/index/arguments.hpp"
+#include "kiln/backend/hip/kernels/platform/elements.hpp"
+
+// Ops that find how many results there are: a launch counts them in tiles, another one sums the counts, and when the
+// host has read the sum, a third writes. `counts` holds the sum, then for each tile how many come before it.
+
+namespace kiln::gpu {
+
+/// The sum of what the threads before this one of a block give, and of all; `shared` has room for a value of each.
+template <int Lanes, class V> KILN_FN V sum_before(V own, V* shared, int lane, V& all) {
+  shared[lane] = own;
+  sync_block();
+  for (int step = 1; step < Lanes; step *= 2) {
+    const V more = lane >= step ? shared[lane - step] : V(0);
+    sync_block();
+    shared[lane] += more;
+    sync_block();
+  }
+  all = shared[Lanes - 1];
+  const V before = lane == 0 ? V(0) : shared[lane - 1];
+  sync_block();
+  return before;
+}
+
+template <class T> KILN_FN bool is_nonzero(T x) {
+  const auto v = value_of(x);
+  return v != decltype(v)(0);
+}
+
+/// How many elements of tile `row` are not zero.
+template <int Lanes, class T>
+KILN_FN void count_tile(i64* counts, const T* in, const select_sizes& n, i64 row, int lane) {
+  KILN_SHARED int shared[Lanes / 32];
+  const i64 first = row * select_tile;
+  int some = 0;
+  KILN_UNROLL
+  for (int k = 0; k < select_tile / Lanes; ++k) {
+    const i64 i = first + k * Lanes + lane;
+    if (i < n.total && is_nonzero(in[i])) ++some;
+  }
+  some = join_lanes<Lanes>(some, shared, [](int a, int b) { return a + b; });
+  if (lane == 0) counts[1 + row] = some;
+}
+
+/// Makes counts of `tiles` sums, by one block.
+template <int Lanes> KILN_FN void sum_counts(i64* counts, i64 tiles, int lane) {
+  KILN_SHARED i64 shared[Lanes];
+  const i64 each = (tiles + Lanes - 1) / Lanes, first = lane * each, end = first + each < tiles ? first + each : tiles;
+  i64 own = 0, all = 0;
+  for (i64 k = first; k < end; ++k) own += counts[1 + k];
+  i64 before = sum_before<Lanes>(own, shared, lane, all);
+  for (i64 k = first; k < end; ++k) {
+    const i64 some = counts[1 + k];
+    counts[1 + k] = before;
+    before += some;
+  }
+  if (lane == 0) counts[0] = all;
+}
+
+/// Calls put(number among all, element) for the elements of tile `row` that are not zero.
+template <int Lanes, class T, class Put>
+KILN_FN void select_tile_elements(const i64* counts, const T* in, const select_sizes& n, i64 row, int lane, Put put) {
+  constexpr int each = select_tile / Lanes;
+  KILN_SHARED unsigned char holds[select_tile];
+  KILN_SHARED unsigned short found[select_tile];
+  KILN_SHARED int sums[Lanes];
+  const i64 first = row * select_tile;
+  KILN_UNROLL
+  for (int k = 0; k < each; ++k) {
+    const i64 i = first + k * Lanes + lane;
+    holds[k * Lanes + lane] = i < n.total && is_nonzero(in[i]);
+  }
+  sync_block();
+  int own = 0, all = 0;
+  KILN_UNROLL
+  for (int k = 0; k < each; ++k) own += holds[lane * each + k];
+  int at = sum_before<Lanes>(own, sums, lane, all);
+  KILN_UNROLL
+  for (int k = 0; k < each; ++k)
+    if (holds[lane * each + k]) found[at++] = static_cast<unsigned short>(lane * each + k);
+  sync_block();
+  const i64 before = counts[1 + row];
+  for (int k = lane; k < all; k += Lanes) put(before + k, first + found[k]);
+}
+
+/// The indices of elements that are not zero: out[dim, number]. `Index` holds every place.
+template <int Rank, int Lanes, class Index, class T>
+KILN_FN void nonzero_tile(i64* out, const i64* counts, const T* in, const select_sizes& n, i64 row, int lane) {
+  const i64 count = counts[0];
+  select_tile_elements<Lanes>(counts, in, n, row, lane, [&](i64 number, i64 element) {
+    Index rest = static_cast<Index>(element);
+    KILN_UNROLL
+    for (int d = Rank - 1; d >= 0; --d) {
+      const auto extent = static_cast<Index>(n.lens[d]);
+      const Index q = d == 0 ? 0 : rest / extent;
+      out[d * count + number] = static_cast<i64>(rest - q * extent);
+      rest = q;
+    }
+  });
+}
+/// The places of elements that are not zero, in order.
+template <int Lanes, class I, class T>
+KILN_FN void places_tile(I* places, const i64* counts, const T* in, const select_sizes& n, i64 row, int lane) {
+  select_tile_elements<Lanes>(counts, in, n, row, lane,
+                              [&](i64 number, i64 element) { places[number] = static_cast<I>(element); });
+}
+
+/// A box by its corners and their area.
+struct corner_box {
+  float low[2], high[2], area;
+  KILN_FN corner_box(const float* p, bool centered) {
+    for (int d = 0; d < 2; ++d) {
+      const float x = centered ? p[1 - d] - p[3 - d] / 2 : p[d], y = centered ? p[1 - d] + p[3 - d] / 2 : p[d + 2];
+      low[d] = x < y ? x : y, high[d] = x < y ? y : x;
+    }
+    area = (high[0] - low[0]) * (high[1] - low[1]);
+  }
+  /// Whether the boxes overlap by more than that much, intersection over union.
+  KILN_FN bool overlaps(const corner_box& b, float most) const {
+    float shared = 1;
+    for (int d = 0; d < 2; ++d) {
+      const float end = high[d] < b.high[d] ? high[d] : b.high[d], begin = low[d] < b.low[d] ? b.low[d] : low[d];
+      shared *= end - begin > 0.0f ? end - begin : 0.0f;
+    }
+    const float both = area + b.area - shared;
+    return (shared != 0 && both > 0 ? shared / both : 0) > most;
+  }
+};
+
+/// The boxes that class `row` of all batches keeps, best first, at kept[row, …], and how many. `keys` has a word for
+/// each score: its bits in an order of integers, then the box's number, of which the lower is greater; 0 when the box
+/// is out. A round takes the greatest and drops what overlaps it.
+template <bool Centered, bool Least, int Lanes>
+KILN_FN void suppress_boxes(u64* keys, int* kept, i64* counts, const float* boxes, const float* scores, const i64* most,
+                            const float* most_overlap, const float* least, const box_sizes& n, i64 row, int lane) {
+  KILN_SHARED u64 shared[Lanes / 32];
+  const i64 count = n.boxes;
+  const float *const own = boxes + row / n.classes * count * 4, *const score = scores + row * count;
+  u64* const key = keys + row * count;
+  const auto greater = [](u64 a, u64 b) { return a > b ? a : b; };
+  u64 best = 0;
+  for (i64 k = lane; k < count; k += Lanes) {
+    u64 made = 0;
+    if (!Least || score[k] > least[0]) {
+      constexpr u32 sign = 0x80000000u;
+      const u32 bits = __builtin_bit_cast(u32, score[k] == 0 ? 0.0f : score[k]);
+      made = u64(bits & sign ? ~bits : bits | sign) << 32 | static_cast<u32>(~static_cast<u32>(k));
+    }
+    key[k] = made;
+    best = greater(best, made);
+  }
+  i64 found = 0;
+  for (;;) {
+    best = join_lanes<Lanes>(best, shared, greater);
+    if (best == 0 || found >= most[0]) break;
+    const i64 taken = static_cast<i64>(~static_cast<u32>(best));
+    if (lane == 0) kept[row * count + found] = static_cast<int>(taken);
+    ++found;
+    const corner_box chosen(own + taken * 4, Centered);
+    best = 0;
+    for (i64 k = lane; k < count; k += Lanes) {
+      const u64 word = key[k];
+      if (word == 0) continue;
+      if (k == taken || chosen.overlaps(corner_box(own + k * 4, Centered), most_overlap[0]))
+        key[k] = 0;
+      else
+        best = greater(best, word);
+    }
+  }
+  if (lane == 0) counts[1 + row] = found;
+}
+/// What class `row` of all batches keeps, as batch, class and box.
+template <int Lanes>
+KILN_FN void write_boxes(i64* out, const int* kept, const i64* counts, const box_sizes& n, i64 row, int lane) {
+  const i64 before = counts[1 + row], end = row + 1 < n.tiles ? counts[2 + row] : counts[0];
+  for (i64 k = lane; k < end - before; k += Lanes) {
+    i64* const to = out + (before + k) * 3;
+    to[0] = row / n.classes, to[1] = row % n.classes, to[2] = kept[row * n.boxes + k];
+  }
+}
+
+}  // namespace kiln::gpu
