@@ -11,9 +11,9 @@ def batchnorm_values(g, name, c, var):
             g.random(name + ".mean", (c,), 0.1 * math.sqrt(var)), var * np.abs(g.random(name + ".var", (c,), 0.1, 1.0))]
 
 
-def conv_bn(g, x, name, cin, cout, k, stride=1, group=1, m2=1.0, gamma=1.0):
+def conv_bn(g, x, name, cin, cout, k, stride=1, group=1, m2=1.0, gamma=1.0, pad=None, dilation=1):
     """A bias-free convolution with BatchNorm; m2 is the mean square of x, so that the output's is gamma^2."""
-    y = g.conv(x, name, cin, cout, k, stride, group, bias=False)
+    y = g.conv(x, name, cin, cout, k, stride, group, bias=False, pad=pad, dilation=dilation)
     gm, bt, mean, var = batchnorm_values(g, name, cout, m2)
     ins = [g.init(f"{name}.{n}", v.astype(g.dtype)) for n, v in (("gamma", gm * gamma), ("beta", bt), ("mean", mean), ("var", var))]
     return g.op("BatchNormalization", y, *ins, epsilon=1e-5)

@@ -12,6 +12,7 @@ import os
 
 import byte_ops  # noqa: F401  registers its models
 import convolutional  # noqa: F401
+import images  # noqa: F401
 import language  # noqa: F401
 import layers  # noqa: F401
 import mobile  # noqa: F401

@@ -84,13 +84,15 @@ class Graph:
         y = self.op("MatMul", x, self.weight(name + ".w", (cin, cout), gain / math.sqrt(cin)))
         return self.op("Add", self.weight(name + ".b", (cout,), 0.02), y) if bias else y
 
-    def conv(self, x, name, cin, cout, k, stride=1, group=1, bias=True, pad=None, gain=1.0):
-        fan = cin // group * k * k
-        ins = [x, self.weight(name + ".w", (cout, cin // group, k, k), gain / math.sqrt(fan))]
+    def conv(self, x, name, cin, cout, k, stride=1, group=1, bias=True, pad=None, gain=1.0, dilation=1):
+        """`k` is a square's side or (rows, columns); padding keeps extents at stride 1 unless `pad` says otherwise."""
+        kh, kw = k if isinstance(k, tuple) else (k, k)
+        fan = cin // group * kh * kw
+        ins = [x, self.weight(name + ".w", (cout, cin // group, kh, kw), gain / math.sqrt(fan))]
         if bias:
             ins.append(self.weight(name + ".b", (cout,), 0.02))
-        p = k // 2 if pad is None else pad
-        return self.op("Conv", *ins, kernel_shape=[k, k], strides=[stride] * 2, pads=[p] * 4, group=group, dilations=[1, 1])
+        py, px = (kh // 2 * dilation, kw // 2 * dilation) if pad is None else (pad, pad)
+        return self.op("Conv", *ins, kernel_shape=[kh, kw], strides=[stride] * 2, pads=[py, px, py, px], group=group, dilations=[dilation] * 2)
 
     def norm(self, x, name, dim):
         return self.op("LayerNormalization", x, self.weight(name + ".g", (dim,), 0.1, 1.0),

@@ -103,5 +103,22 @@ TEST(repeated_rows, norms_by_channel_equal_the_reference) {
     }
 }
 
+// A result that lies by columns, as a detector's scores do: of one operand tiles are transposed, of the other, which
+// repeats along them, elements far apart are copied once.
+TEST(repeated_rows, results_by_columns) {
+  for (const dtype type : {dtype::f32, dtype::f64, dtype::f16, dtype::u8})
+    for (const std::int64_t n : {16, 41, 80}) {
+      SCOPED_TRACE(::testing::Message() << to_string(type) << ' ' << n);
+      const auto make = [&](builder& b) {
+        const value x = b.input("x", type, {2, 700, n + 5});
+        const value sure = x.slice({{2}, {4}, {5}, {1}}), classes = x.slice({{2}, {5}, {n + 5}, {1}});
+        b.output((sure * classes).transpose({0, 2, 1}));
+        b.output((classes - sure).transpose({0, 2, 1}));
+      };
+      expect_same(make, random_inputs(make, 3, 1, 3), {1e-3, 1e-3});
+      if (::testing::Test::HasFailure()) return;
+    }
+}
+
 }  // namespace
 }  // namespace kiln::testing

@@ -69,6 +69,7 @@ TYPED_TEST(convolution_test, groups) {
     check<TypeParam>(plane(2, 8, 12, groups, 7, 9, 3, 1, 1));
     check<TypeParam>(plane(2, 8, 140, groups, 7, 7, 1));
   }
+  check<TypeParam>(plane(1, 240, 240, 2, 14, 9, 3, 1, 1));  // 1 MiB of weights: strip after strip of a group
 }
 
 // Outputs of a group that take one vector of some level, whole or in part; rows narrower than a tile, as wide as two

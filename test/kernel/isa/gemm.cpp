@@ -263,13 +263,16 @@ TYPED_TEST(gemm_test, more_workers_than_panels) {
 }
 
 TEST(gemm, neighboring_tasks_share_the_smaller_operand_and_every_place_has_one_task) {
-  for (const bool wide : {false, true}) {
-    const gemm_problem<float> p{.m = wide ? 300 : 2000, .n = wide ? 2000 : 300, .k = 8, .batch = 3};
+  for (const auto& [wide, far] : {std::pair{false, true}, {true, true}, {true, false}}) {
+    const gemm_problem<float> p{
+        .m = wide ? 300 : 2000, .n = wide ? 2000 : 300, .k = far ? 1000 : 8, .batch = 3};  // 8 MB or 64 KB
     const gemm_split<float> split(p, true, 4, 48, 128);
     ASSERT_GT(split.chunks, 1);
     ASSERT_GT(split.panels, 1);
-    EXPECT_EQ(split.at(0).panel == split.at(1).panel, wide);
-    EXPECT_EQ(split.at(0).chunk == split.at(1).chunk, !wide);
+    // of small weights each worker reads all
+    EXPECT_EQ(split.at(0).panel == split.at(1).panel, wide && far);
+    EXPECT_EQ(split.at(0).chunk == split.at(1).chunk, !wide || !far);
+    EXPECT_EQ(gemm_split<float>(p, false, 4, 48, 128).by_panels, wide);
     std::vector<int> met(static_cast<std::size_t>(p.batch * split.panels * split.chunks), 0);
     for (std::size_t task = 0; task < met.size(); ++task) {
       const auto [matrix, panel, chunk] = split.at(static_cast<std::int64_t>(task));

@@ -69,7 +69,7 @@ template <class T> class depthwise_nhwc_convolution {
       const std::int64_t strip = round_up(std::max<std::int64_t>(1, height_ / 8), depthwise_block<T, 3, 1>::most_rows),
                          strips = ceil_div(height_, strip);
       const std::int64_t cuts =
-          std::clamp<std::int64_t>(tasks / (strips * p_.batch), 1, std::max<std::int64_t>(1, vectors / 4));
+          std::clamp<std::int64_t>(ceil_div(tasks, strips * p_.batch), 1, std::max<std::int64_t>(1, vectors / 4));
       return pool.parallel_for(p_.batch * strips * cuts, [&](std::int64_t task, unsigned) {
         const std::int64_t cut = task % cuts, at = task / cuts, begin = at % strips * strip;
         of_task(at / strips, begin, std::min(height_, begin + strip), vectors * cut / cuts, vectors * (cut + 1) / cuts);

@@ -41,6 +41,10 @@ template <class T> class nhwc_gemm_convolution {
     const std::int64_t cuts = std::clamp<std::int64_t>(ceil_div(wanted, images * strips_), 1, panels);
     panels_per_task_ = ceil_div(panels, cuts);
     cuts_ = ceil_div(panels, panels_per_task_);
+    // A worker that goes through the groups of a strip reads rows that it probably wrote itself; large weights it reads
+    // once for all strips.
+    constexpr std::int64_t small_weights = 512 * 1024;
+    groups_first_ = weights_size(p_) * static_cast<std::int64_t>(sizeof(T)) <= small_weights;
     narrow_ = !plain_ && outputs_ <= native_lanes<T> && inputs_ >= 8 && depth_ <= depth_block<T>(depth_);
     if (!plain_ && !narrow_) fill_offsets(copied_ ? inputs_ : in_step);
   }
@@ -89,17 +93,19 @@ template <class T> class nhwc_gemm_convolution {
     worker_visits visits;
     pool.parallel_for(p_.batch * p_.groups * strips_ * cuts_, [&](std::int64_t task, unsigned worker) {
       T* const own = scratch + worker * each;
-      const std::int64_t cut = task % cuts_, strip = task / cuts_;
-      const std::int64_t y0 = strip % strips_ * strip_rows_;
-      const std::int64_t group = strip / strips_ % p_.groups, image = strip / strips_ / p_.groups;
+      const std::int64_t cut = task % cuts_, part = task / cuts_;
+      const std::int64_t inner = groups_first_ ? p_.groups : strips_, outer = groups_first_ ? strips_ : p_.groups;
+      const std::int64_t fast = part % inner, slow = part / inner % outer, image = part / inner / outer;
+      const std::int64_t group = groups_first_ ? fast : slow, y0 = (groups_first_ ? slow : fast) * strip_rows_;
       const std::int64_t rows = std::min(strip_rows_, height_ - y0);
       strip_source from{input + image * p_.input_pixels() * in_step + group * inputs_, in_step};
       if (copied_) {
         T* const local = own + header;
-        // The next task is that of the next strip or, where an image is one, of the next group.
-        const std::ptrdiff_t coming = strips_ == 1 ? inputs_ : strip_rows_ * p_.stride[1] * p_.input[2] * in_step;
-        if (!holds_strip(own, strip)) copy_strip(local, from, y0, rows, coming);
-        mark_strip(own, strip);
+        // The next task is that of the next group or strip.
+        const std::ptrdiff_t coming =
+            inner == 1 || groups_first_ ? inputs_ : strip_rows_ * p_.stride[1] * p_.input[2] * in_step;
+        if (!holds_strip(own, part)) copy_strip(local, from, y0, rows, coming);
+        mark_strip(own, part);
         from = {local, inputs_};
       } else {
         from.at += y0 * p_.stride[1] * row_ * in_step;
@@ -322,10 +328,11 @@ template <class T> class nhwc_gemm_convolution {
 
   conv_problem p_;
   std::int64_t height_, width_, inputs_, outputs_, depth_;
-  bool copied_ = false;   // the padded strip is copied; otherwise the input is read in place
-  bool plain_ = false;    // one GEMM over all pixels
-  bool narrow_ = false;   // a group has one vector of output channels
-  std::int64_t row_ = 0;  // row stride, in pixels, of what the tiles read
+  bool copied_ = false;        // the padded strip is copied; otherwise the input is read in place
+  bool plain_ = false;         // one GEMM over all pixels
+  bool narrow_ = false;        // a group has one vector of output channels
+  bool groups_first_ = false;  // tasks of a strip's groups are adjacent, otherwise those of a group's strips
+  std::int64_t row_ = 0;       // row stride, in pixels, of what the tiles read
   std::int64_t strip_rows_ = 1, strips_ = 1, panels_per_task_ = 1, cuts_ = 1;
   std::vector<std::int32_t> offsets_;
 };

@@ -11,7 +11,8 @@ namespace kiln::kernels {
 /// `most_rows` rows, and at least `least_rows` where fewer chunks would leave workers idle (half of them where a few
 /// tasks would be shared unevenly). Panels are a register tile wide where B is packed, otherwise they differ by at most
 /// one vector. Workers claim ranges of tasks: these run over the chunks first where B is the larger operand, so that
-/// each worker reads a part of it, otherwise over the panels.
+/// each worker reads a part of it, otherwise over the panels. Also over the panels where a packed B fits a core's own
+/// caches: a worker then has the same rows in one layer after the other, and reads what it wrote itself.
 template <class T> struct gemm_split {
   std::int64_t panels, chunks, chunk_rows;
   bool by_panels;  // tasks of one panel are adjacent
@@ -28,7 +29,7 @@ template <class T> struct gemm_split {
 
   gemm_split(const gemm_problem<T>& p, bool packed, unsigned workers, std::int64_t least_rows, std::int64_t most_rows)
       : panels(ceil_div(p.n, register_tile<T>::width)),
-        by_panels(p.n > p.m),
+        by_panels(p.n > p.m && (!packed || comes_from_far(p))),
         n_(p.n),
         vectors_(register_tile<T>::vectors) {
     if (!packed) {

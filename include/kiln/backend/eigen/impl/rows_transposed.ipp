@@ -15,6 +15,15 @@ bool is_transposed(const tile_program& p, const row_loops& loops, std::size_t op
   return operand < p.parameters() && o.kept[dim] == 1 && o.folded[0] != 0 && o.folded[0] != 1;
 }
 
+// Its elements are apart along a row, which repeats along the dim: a tile copies it once.
+bool is_repeated(const tile_program& p, const row_loops& loops, std::size_t operand, std::size_t dim) {
+  const auto& o = loops.operand[operand];
+  return operand < p.parameters() && o.kept[dim] == 0 && o.folded[0] != 0 && o.folded[0] != 1;
+}
+
+std::size_t row_bytes(const transposed_operands& t, dtype type) {
+  return padded_bytes(static_cast<std::size_t>(t.columns) * size_of(type));
+}
 std::size_t tile_bytes(const transposed_operands& t, dtype type) {
   return padded_bytes(static_cast<std::size_t>(t.rows * t.columns) * size_of(type));
 }
@@ -36,7 +45,10 @@ std::optional<transposed_operands> find_transposed(const tile_program& p, const 
 std::size_t transposed_scratch_bytes(const tile_program& p, const row_loops& loops, const transposed_operands& t) {
   std::size_t bytes = p.scratch_bytes(t.columns);
   for (std::size_t k = 0; k < p.parameters(); ++k)
-    if (is_transposed(p, loops, k, t.dim)) bytes += tile_bytes(t, dtype::f64);
+    if (is_transposed(p, loops, k, t.dim))
+      bytes += tile_bytes(t, dtype::f64);
+    else if (is_repeated(p, loops, k, t.dim))
+      bytes += row_bytes(t, dtype::f64);
   return bytes;
 }
 
@@ -47,7 +59,8 @@ void run_transposed(const tile_program& p, const launch& l, const row_loops& loo
   ints outer = loops.kept;
   outer.erase(t.dim);
   const auto body = [&](std::int64_t task, unsigned worker) {
-    const std::int64_t row = task / column_tiles % row_tiles * t.rows, column = task % column_tiles * t.columns;
+    // along the dim first: the lines of such operands are shared by tiles that follow each other
+    const std::int64_t row = task % row_tiles * t.rows, column = task / row_tiles % column_tiles * t.columns;
     const std::int64_t rows = std::min(t.rows, along - row), columns = std::min(t.columns, loops.row() - column);
     std::byte* scratch = l.scratch.data() + worker * each;
     stack_list<tensor, row_loops::most_operands> operands;
@@ -64,6 +77,13 @@ void run_transposed(const tile_program& p, const launch& l, const row_loops& loo
                         whole.type,
                         {rows, columns},
                         {o.kept[t.dim], o.folded[0]}};
+      if (is_repeated(p, loops, k, t.dim)) {
+        const tensor one{scratch, whole.type, {columns}, {1}};
+        copy_tensor({part.data, whole.type, {columns}, {o.folded[0]}}, one, nullptr);
+        operands.push_back({scratch, whole.type, {rows, columns}, {0, 1}});
+        scratch += row_bytes(t, whole.type);
+        continue;
+      }
       if (!is_transposed(p, loops, k, t.dim)) {
         operands.push_back(part);
         continue;
