@@ -202,8 +202,7 @@ TEST(scatter_elements, constants_of_zeros_and_places_in_order) {
   constexpr std::int64_t extent = 600'000, count = 6000;
   std::vector<std::int64_t> places;
   for (std::int64_t i = 0; i < count; ++i) places.push_back(i * 97 + i % 5);
-  const argument in[] = {argument::of<std::int64_t>({count}, places),
-                         random_argument({dtype::f32, {count}}, 7)};
+  const argument in[] = {argument::of<std::int64_t>({count}, places), random_argument({dtype::f32, {count}}, 7)};
   for (const op::scatter_mode mode : {op::scatter_mode::none, op::scatter_mode::add})
     for (const float last : {0.0f, 2.0f}) {
       const auto make = [&](builder& b) {
