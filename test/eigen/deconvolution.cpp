@@ -88,6 +88,26 @@ TEST(deconvolution, columns_that_are_channels) {
     }
 }
 
+// Rows of several vectors, whose ends columns reach in part; more taps than are listed at once.
+TEST(deconvolution, columns_of_wide_rows) {
+  const auto expect_columns = [](ints block, op::deconvolution d, dims columns) {
+    const std::int64_t taps = block[0] * block[1];
+    columns = {2, taps, columns[0], columns[1]};
+    std::vector<float> w;
+    for (std::int64_t k = 0; k < taps * taps; ++k) w.push_back(k / taps == k % taps ? 1.0f : 0.0f);
+    expect_same(
+        [&](builder& b) {
+          const value weights = b.constant<float>(dtype::f32, {taps, 1, block[0], block[1]}, w);
+          b.output(b.add(d, b.input("x", dtype::f32, columns), weights));
+        },
+        close);
+  };
+  expect_columns({3, 3}, {}, {6, 36});
+  expect_columns({3, 3}, {.pads = {1, 1, 1, 1}}, {5, 31});
+  expect_columns({2, 5}, {.dilation = {1, 7}, .pads = {0, 20, 0, 3}}, {4, 50});
+  expect_columns({9, 9}, {.pads = {4, 4, 4, 4}}, {12, 21});
+}
+
 TEST(deconvolution, empty_extents) {
   for (const dims& x : {dims{0, 2, 3, 3}, dims{1, 0, 3, 3}})
     expect_same([&](builder& b) { b.output(build(b, {x, {x[1], 2, 2, 2}, {}}, true)); }, close);

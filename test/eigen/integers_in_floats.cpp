@@ -1,4 +1,6 @@
 // Integers on the way from bytes to floats are computed as floats where these hold them exactly: the same bits.
+#include "kiln/pass/dead_code.hpp"
+#include "kiln/pass/zero_points_in_floats.hpp"
 #include "runtime/compare.hpp"
 
 namespace kiln::testing {
@@ -86,6 +88,42 @@ TEST(integers_in_floats, floats_quantized_by_one_scale) {
           expect_same(make, in, {0, 0});
           if (::testing::Test::HasFatalFailure()) return;
         }
+}
+
+// Bytes less a zero point for each channel.
+program by_channel(dtype t, std::vector<std::int32_t> zeros, bool adds) {
+  builder b;
+  const value x = b.input("x", t, {2, 3, 700}), wide = x.convert(dtype::i32),
+              zero = b.constant<std::int32_t>(dtype::i32, {3, 1}, zeros).broadcast_to({2, 3, 700});
+  b.output((adds ? zero + wide : wide - zero).convert(dtype::f32) * b.scalar(dtype::f32, 0.3), "y");
+  return b.finish();
+}
+
+TEST(integers_in_floats, zero_points_of_channels_have_the_same_bits) {
+  for (const dtype t : {dtype::u8, dtype::i8})
+    for (const bool adds : {false, true}) {
+      const program p = by_channel(t, {3, 128, -70}, adds);
+      const std::vector<argument> in{random_argument({t, {2, 3, 700}}, 5, t == dtype::u8 ? 0 : -128, 128)};
+      const executable e = compile(p, eigen_target(), plain_options());
+      EXPECT_EQ(e.report().steps.size(), 1U);
+      const auto found = e.run(in), wanted = compile(p, reference_target(), plain_options()).run(in);
+      EXPECT_EQ(std::memcmp(found[0].data(), wanted[0].data(), 2 * 3 * 700 * sizeof(float)), 0);
+    }
+}
+
+TEST(integers_in_floats, zero_points_of_channels_become_floats_where_these_hold_them) {
+  const auto integers_after = [](program p) {
+    zero_points_in_floats(p);
+    dead_code(p);
+    std::size_t count = 0;
+    for (std::uint32_t i = 0; i < p.main().size(); ++i)
+      count += p.main()[i].kind == instruction_kind::op && p.main()[i].results[0].type == dtype::i32;
+    return count;
+  };
+  for (const bool adds : {false, true}) {
+    EXPECT_EQ(integers_after(by_channel(dtype::u8, {3, 128, -70}, adds)), 0U);
+    EXPECT_GE(integers_after(by_channel(dtype::u8, {3, 128, 1 << 24}, adds)), 2U);
+  }
 }
 
 }  // namespace

@@ -72,6 +72,61 @@ TEST(repeated_rows, inner_dims_are_joined) {
     }
 }
 
+// Every op of two operands that has loops of its own: rows of whole lines and others, that are cut between threads, and
+// whose first or last elements are written twice.
+void add_numbers(builder& b, value x, value y, dtype type) {
+  const auto both = [&](auto op) { b.output(b.add(op, x, y)), b.output(b.add(op, y, x)); };
+  const auto put = [&]<class... Op>(Op... op) { (both(op), ...); };
+  if (type != dtype::boolean && type != dtype::u8) {
+    put(op::add{}, op::sub{}, op::mul{}, op::less{}, op::greater{}, op::less_or_equal{}, op::greater_or_equal{});
+    if (type == dtype::f32) put(op::div{});
+  }
+  if (type != dtype::boolean) put(op::max{}, op::min{});
+  if (is_integer(type)) put(op::bitwise_and{}, op::bitwise_or{}, op::bitwise_xor{});
+  if (type == dtype::boolean) put(op::logical_and{}, op::logical_or{}, op::logical_xor{});
+  put(op::equal{});
+}
+
+TEST(repeated_rows, pairs_equal_the_reference) {
+  for (const dtype type : {dtype::f32, dtype::i64, dtype::i32, dtype::u8, dtype::boolean})
+    for (const std::int64_t n : {64, 70, 333, 9001}) {
+      SCOPED_TRACE(::testing::Message() << to_string(type) << ' ' << n);
+      const std::int64_t rows = n > 4096 ? 3 : 5;
+      const auto make = [&](builder& b) {
+        const dims full{2, rows, n};
+        const value x = b.input("x", type, full);
+        for (const dims& lens : {dims{2, rows, 1}, dims{1, 1, n}, dims{2, 1, n}, dims{1, 1, 1}, full})
+          add_numbers(b, x, b.input("y" + to_string(shape{type, lens}), type, lens).broadcast_to(full), type);
+      };
+      expect_same(make, random_inputs(make, 3, 1, 4), {0, 0});
+      if (::testing::Test::HasFailure()) return;
+    }
+}
+
+// Results where an operand was: nothing is read after it is written.
+TEST(repeated_rows, pairs_in_place_equal_the_reference) {
+  for (const std::int64_t n : {67, 250, 9001})
+    expect_same(
+        [&](builder& b) {
+          const value x = b.input("x", dtype::i64, {4, n}), column = b.input("column", dtype::i64, {4, 1}),
+                      row = b.input("row", dtype::i64, {1, n});
+          b.output((x | op::cumsum{1}) - column);
+          b.output(row - (x | op::cumsum{0}));
+        },
+        {0, 0});
+}
+
+// A column of rows that lie apart, and results of a part of each.
+TEST(repeated_rows, pairs_of_views_equal_the_reference) {
+  expect_same(
+      [&](builder& b) {
+        const value wide = b.input("wide", dtype::i32, {2, 12, 403}), other = b.input("other", dtype::i32, {6, 1, 1});
+        const value x = wide.slice({{1, 2}, {0, 3}, {12, 400}, {2, 1}});
+        b.output(x * other.reshape({1, 6, 1}).broadcast_to({2, 6, 397}));
+      },
+      {0, 0});
+}
+
 // Operands that are views: every second row, a part of each row, dims exchanged.
 TEST(repeated_rows, operands_are_views) {
   for (const std::int64_t n : {5, 9, 40}) {

@@ -196,6 +196,27 @@ TEST(scatter_nd, equals_the_reference) {
       }
 }
 
+// Into a constant of zeros, which is not read, and into one that is nearly so; places that come in order, so that most
+// blocks of them are one thread's.
+TEST(scatter_elements, constants_of_zeros_and_places_in_order) {
+  constexpr std::int64_t extent = 600'000, count = 6000;
+  std::vector<std::int64_t> places;
+  for (std::int64_t i = 0; i < count; ++i) places.push_back(i * 97 + i % 5);
+  const argument in[] = {argument::of<std::int64_t>({count}, places), random_argument({dtype::f32, {count}}, 7)};
+  for (const op::scatter_mode mode : {op::scatter_mode::none, op::scatter_mode::add})
+    for (const float last : {0.0f, 2.0f}) {
+      const auto make = [&](builder& b) {
+        std::vector<float> data(extent, 0.0f);
+        data.back() = last;
+        const value x = b.constant<float>(dtype::f32, {extent}, data), i = b.input("i", dtype::i64, {count}),
+                    u = b.input("u", dtype::f32, {count});
+        b.output(b.add(op::scatter_elements{0, mode}, small_vector<value>{x, i, u}));
+        b.output(b.add(op::scatter_nd{mode}, small_vector<value>{x, i.reshape({count, 1}), u}));
+      };
+      expect_same(make, in, {0, 0});
+    }
+}
+
 TEST(one_hot, equals_the_reference) {
   for (const dims& lens : {dims{}, dims{5}, dims{3, 70}, dims{300, 40}, dims{2, 0}})
     for (std::int64_t axis = -1; axis <= static_cast<std::int64_t>(lens.size()); ++axis)

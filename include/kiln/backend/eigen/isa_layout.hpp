@@ -78,6 +78,7 @@ constexpr std::uint64_t isa_layout() {
   hash.add_fields<kernels::element_indices>();
   hash.add_fields<kernels::slice_updates>();
   hash.add_fields<kernels::scan_problem>();
+  hash.add_fields<kernels::row_pairs>();
   hash.add_fields<kernels::extreme_problem>();
   hash.add_fields<kernels::top_problem>();
   hash.add_fields<conv_epilogue>();

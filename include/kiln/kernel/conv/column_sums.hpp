@@ -54,6 +54,7 @@ class column_sums {
       return;
     }
     const std::int64_t stride = p_.stride[2];
+    if (stride == 1 && !p_.weights && in_registers(a, b, met, y)) return;
     alignas(64) float sums[most + n];
     // elements [first, first + count) of each phase
     for (std::int64_t first = 0; first * stride < p_.out[2]; first += each_) {
@@ -67,6 +68,53 @@ class column_sums {
       }
       write(sums, first, count, met, y);
     }
+  }
+
+  // What a tap of an input row adds to elements [begin, end) of a row of results: from[t] to element t.
+  struct addend {
+    std::ptrdiff_t from;  // in the columns
+    std::int64_t begin, end;
+
+    // What it adds to the n elements from t on.
+    KILN_FN V at(const float* columns, std::int64_t t) const {
+      if (t >= begin && t + n <= end) return load<V>(columns + from + t);
+      const auto low = static_cast<int>(std::max<std::int64_t>(begin - t, 0)),
+                 high = static_cast<int>(std::clamp<std::int64_t>(end - t, 0, n));
+      if (low >= high) return V{};
+      if (from + t < 0) {  // not before the columns
+        float some[n] = {};
+        for (int i = low; i < high; ++i) some[i] = columns[from + t + i];
+        return load<V>(some);
+      }
+      rebind_t<V, std::int32_t> lane;
+      for (int i = 0; i < n; ++i) lane[i] = i;
+      return select(lane < broadcast<decltype(lane)>(low), V{}, load_n<V>(columns + from + t, high));
+    }
+  };
+  // Writes a row of results of stride 1, each vector of which is summed in a register. False, and nothing done, where
+  // more is added than is listed.
+  bool in_registers(std::int64_t a, std::int64_t b, bool adds, float* y) const {
+    constexpr std::size_t most_addends = 64;
+    addend list[most_addends];
+    std::size_t count = 0;
+    bool fits = true;
+    for_each_row(a, b, [&](std::int64_t row, std::int64_t tap) {
+      if (row < p_.row || row >= p_.row + p_.rows) return;
+      for (std::int64_t k = 0; k < p_.kernel[2]; ++k, ++tap) {
+        const std::int64_t moved = p_.reached(2, 0, k), begin = std::clamp<std::int64_t>(moved, 0, p_.out[2]),
+                           end = std::clamp<std::int64_t>(p_.in[2] + moved, begin, p_.out[2]);
+        if (begin == end) continue;
+        fits = fits && count < most_addends;
+        if (fits) list[count++] = {tap * p_.step + (row - p_.row) * p_.in[2] - moved, begin, end};
+      }
+    });
+    for (std::int64_t t = 0; fits && t < p_.out[2]; t += n) {
+      const int rest = static_cast<int>(std::min<std::int64_t>(n, p_.out[2] - t));
+      V sum{};
+      for (std::size_t k = 0; k < count; ++k) sum += list[k].at(p_.columns, t);
+      store_n(y + t, adds ? sum + load_n<V>(y + t, rest) : sum, rest);
+    }
+    return fits;
   }
 
   // Adds what the taps of an input row, those from `tap` on, add to elements [first, first + count) of a phase.

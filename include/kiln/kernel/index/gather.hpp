@@ -34,9 +34,17 @@ KILN_FN void copy_short(std::byte* to, const std::byte* from, std::size_t n) {
 inline void gather_slices(std::byte* to, const std::byte* from, const std::int64_t* at, std::int64_t n,
                           std::size_t bytes) {
   const auto elements = [&]<class T>(T) {
-    for (std::int64_t i = 0; i < n; ++i)
-      __builtin_memcpy(to + i * static_cast<std::int64_t>(sizeof(T)),
-                       from + at[i] * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+    constexpr std::int64_t size = sizeof(T), line = 64 / size;
+    const auto one = [&](std::int64_t i) __attribute__((always_inline)) {
+      __builtin_memcpy(to + i * size, from + at[i] * size, sizeof(T));
+    };
+    std::int64_t i = 0;
+    for (; i + line <= n; i += line) {
+      __builtin_prefetch(to + i * size + 2048, 1);
+#pragma GCC unroll 8
+      for (std::int64_t k = 0; k < line; ++k) one(i + k);
+    }
+    for (; i < n; ++i) one(i);
   };
   switch (bytes) {
     case 1: return elements(std::uint8_t());

@@ -13,7 +13,9 @@ bool places(const Index* from, std::int64_t n, std::int64_t extent, std::int64_t
   const V all = broadcast<V>(extent), steps = broadcast<V>(step);
   V outside = broadcast<V>(0);
   std::int64_t i = 0;
+  constexpr std::int64_t ahead = 2048 / sizeof(Index);
   for (; i + lanes<V> <= n; i += lanes<V>) {
+    __builtin_prefetch(from + i + ahead);
     V k;
     if constexpr (sizeof(Index) == 8)
       k = load<V>(from + i);

@@ -7,6 +7,22 @@
 
 namespace kiln::kernels {
 
+/// How many of n places lie in [low, high): none (-1), some (0), all (1).
+inline int share_within(const std::int64_t* at, std::int64_t n, std::int64_t low, std::int64_t high) {
+  using V = native_vec<std::int64_t>;
+  std::int64_t least = at[0], most = at[0], i = 0;
+  if (n >= lanes<V>) {
+    V below = load<V>(at), above = below;
+    for (i = lanes<V>; i + lanes<V> <= n; i += lanes<V>) {
+      const V x = load<V>(at + i);
+      below = x < below ? x : below, above = x > above ? x : above;
+    }
+    least = reduce_min(below), most = reduce_max(above);
+  }
+  for (; i < n; ++i) least = std::min(least, at[i]), most = std::max(most, at[i]);
+  return most < low || least >= high ? -1 : least >= low && most < high ? 1 : 0;
+}
+
 template <class T, class Combine> void scatter_elements(const slice_updates& u, Combine combine) {
   T* const to = reinterpret_cast<T*>(u.to);
   const T* const from = reinterpret_cast<const T*>(u.updates);
@@ -20,6 +36,13 @@ template <class T, class Combine> void scatter_elements(const slice_updates& u, 
     const std::int64_t n = std::min(index_block, u.count - first);
     const std::int64_t* const at = u.at + first;
     const T* const values = from + first;
+    // places often come nearly in order, so that a block is one task's
+    const int share = share_within(at, n, u.low, u.high);
+    if (share < 0) continue;
+    if (share > 0) {
+      for (std::int64_t i = 0; i < n; ++i) to[at[i]] = combine(to[at[i]], values[i]);
+      continue;
+    }
     std::int64_t kept = 0;  // no branch tells which are this task's: they come in no order
     for (std::int64_t i = 0; i < n; ++i) {
       own[kept] = static_cast<std::int32_t>(i);

@@ -25,12 +25,11 @@ template <block_width Width, std::size_t... V> struct block_moves<Width, std::in
   static constexpr std::ptrdiff_t step = native_lanes<float>;
 
   // Values above the greatest byte become it, NaN becomes 0, and negative numbers wrap to unsigned bytes, as in
-  // `convert_value`.
+  // `convert_value`. Bounds leave NaN as it is.
   template <class Byte> KILN_FN static int_vec to_byte(float_vec x) {
-    constexpr auto most = static_cast<float>(std::numeric_limits<Byte>::max());
-    x = select(x > broadcast<float_vec>(most), broadcast<float_vec>(most), x);
+    x = elementary::lesser(broadcast<float_vec>(static_cast<float>(std::numeric_limits<Byte>::max())), x);
     if constexpr (std::is_signed_v<Byte>) {
-      x = select(x < broadcast<float_vec>(-128.0F), broadcast<float_vec>(-128.0F), x);
+      x = elementary::greater(broadcast<float_vec>(-128.0F), x);
       x = select(x == x, x, broadcast<float_vec>(0.0F));
     }
     return convert<int_vec>(x);

@@ -29,6 +29,7 @@
 #include "kiln/pass/move_quantization.hpp"
 #include "kiln/pass/reduce_in_rows.hpp"
 #include "kiln/pass/widen_floats.hpp"
+#include "kiln/pass/zero_points_in_floats.hpp"
 
 namespace kiln {
 namespace {
@@ -80,6 +81,7 @@ target_passes eigen_target::passes() const {
       {"move_quantization", [](program& p) { return move_quantization(p); }},
       {"integer_products", [](program& p) { return integer_products(p); }},
       {"reduce_in_rows", [](program& p) { return reduce_in_rows(p); }},
+      {"zero_points_in_floats", [](program& p) { return zero_points_in_floats(p); }},
       {"gather_stored_numbers", [](program& p) { return gather_stored_numbers(p); }},
       {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p, false); }},
       {"widen_floats", [](program& p) { return widen_floats(p); }},

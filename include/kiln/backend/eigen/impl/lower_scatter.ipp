@@ -31,7 +31,8 @@ void narrow(thread_pool& pool, const float* from, const tensor& to) {
 
 class scatter_kernel : public kernel {
  public:
-  explicit scatter_kernel(scatter_mode mode) : mode_(mode) {}
+  /// `zeros`: all data are constants of zero bits.
+  scatter_kernel(scatter_mode mode, bool zeros) : mode_(mode), zeros_(zeros) {}
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
     const std::int64_t floats = widens(in[0].type, mode_) ? out[0].elements() + in[2].elements() : 0;
     return static_cast<std::size_t>(floats) * sizeof(float) + place_bytes(in) + 128;
@@ -57,9 +58,12 @@ class scatter_kernel : public kernel {
   virtual void apply(const launch& l, const tensor& data, const tensor& updates, const tensor& out,
                      std::byte* scratch) const = 0;
   void scatter(const kernels::slice_updates& u, dtype type) const { kiln_eigen_index()->scatter(u, type, mode_); }
-  static void copy(const tensor& from, const tensor& to, std::int64_t first, std::int64_t n) {
+  void copy(const tensor& from, const tensor& to, std::int64_t first, std::int64_t n) const {
     const auto size = static_cast<std::int64_t>(size_of(to.type));
-    if (from.data != to.data && n > 0)
+    if (from.data == to.data || n <= 0) return;
+    if (zeros_)
+      std::memset(to.data + first * size, 0, static_cast<std::size_t>(n * size));
+    else
       std::memcpy(to.data + first * size, from.data + first * size, static_cast<std::size_t>(n * size));
   }
   // So many parts for that many bytes to be written.
@@ -68,6 +72,7 @@ class scatter_kernel : public kernel {
   }
 
   scatter_mode mode_;
+  bool zeros_;
 };
 
 class scatter_nd_kernel final : public scatter_kernel {
@@ -104,7 +109,8 @@ class scatter_nd_kernel final : public scatter_kernel {
 
 class scatter_elements_kernel final : public scatter_kernel {
  public:
-  scatter_elements_kernel(std::int64_t axis, scatter_mode mode) : scatter_kernel(mode), axis_(axis) {}
+  scatter_elements_kernel(std::int64_t axis, scatter_mode mode, bool zeros)
+      : scatter_kernel(mode, zeros), axis_(axis) {}
   std::string name() const override { return "scatter_elements " + std::string(to_string(mode_)); }
 
  protected:
@@ -184,11 +190,15 @@ std::unique_ptr<kernel> lower_scatter(const kernel_request& r) {
     const dtype t = r.inputs[0].type;
     return mode == scatter_mode::none || t == dtype::boolean || dtypes::numbers.contains(t);
   };
+  const literal* const data = r.constants.empty() ? nullptr : r.constants[0];
+  const bool zeros = data && data->bytes() &&
+                     std::all_of(data->bytes(), data->bytes() + data->get_shape().bytes().value(),
+                                 [](std::byte b) { return b == std::byte{}; });
   if (const auto* const elements = r.instruction.op.get_if<op::scatter_elements>())
     if (serves(elements->reduction))
-      return std::make_unique<scatter_elements_kernel>(elements->axis, elements->reduction);
+      return std::make_unique<scatter_elements_kernel>(elements->axis, elements->reduction, zeros);
   if (const auto* const tuples = r.instruction.op.get_if<op::scatter_nd>())
-    if (serves(tuples->reduction)) return std::make_unique<scatter_nd_kernel>(tuples->reduction);
+    if (serves(tuples->reduction)) return std::make_unique<scatter_nd_kernel>(tuples->reduction, zeros);
   return nullptr;
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kiln/backend/eigen/block_program.hpp"
+#include "kiln/backend/eigen/impl/row_pairs.hpp"
 #include "kiln/backend/eigen/impl/row_walk.hpp"
 #include "kiln/core/huge_page.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -242,26 +243,7 @@ void run_batches(const tile_program& p, const launch& l, const row_loops& loops)
     l.pool->parallel_for(outer * tasks, body);
 }
 
-class rows_kernel final : public kernel {
- public:
-  rows_kernel(const module_graph& body, std::string name) : program_(body), name_(std::move(name)) {}
-  std::string name() const override { return name_; }
-  stride_support input_strides(std::size_t) const override { return stride_support::any; }
-  stride_support output_strides(std::size_t) const override { return stride_support::any; }
-  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
-    return rows_scratch_bytes(program_, in, out, threads);
-  }
-  void run(const launch& l) const override { run_rows(program_, l); }
-
- private:
-  tile_program program_;
-  std::string name_;
-};
-
-}  // namespace
-
-void run_rows(const tile_program& p, const launch& l) {
-  const row_loops loops = loops_of(p, l.in, l.out);
+void run_loops(const tile_program& p, const launch& l, const row_loops& loops) {
   const std::int64_t rows = loops.rows(), row = loops.row();
   if (rows == 0 || (row == 0 && !p.reduces())) return;
   if (adjacent_rows(p, loops)) return run_strips(p, l, loops);
@@ -290,6 +272,31 @@ void run_rows(const tile_program& p, const launch& l) {
   else
     l.pool->parallel_for(tasks, body);
 }
+
+class rows_kernel final : public kernel {
+ public:
+  rows_kernel(const module_graph& body, std::string name)
+      : program_(body), name_(std::move(name)), pairs_(find_pair_loops(body)) {}
+  std::string name() const override { return name_; }
+  stride_support input_strides(std::size_t) const override { return stride_support::any; }
+  stride_support output_strides(std::size_t) const override { return stride_support::any; }
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
+    return rows_scratch_bytes(program_, in, out, threads);
+  }
+  void run(const launch& l) const override {
+    const row_loops loops = loops_of(program_, l.in, l.out);
+    if (!pairs_.of || !run_pairs(pairs_, l, loops, task_elements(program_))) run_loops(program_, l, loops);
+  }
+
+ private:
+  tile_program program_;
+  std::string name_;
+  pair_loops pairs_;
+};
+
+}  // namespace
+
+void run_rows(const tile_program& p, const launch& l) { run_loops(p, l, loops_of(p, l.in, l.out)); }
 
 std::size_t rows_scratch_bytes(const tile_program& p, std::span<const tensor> in, std::span<const tensor> out,
                                unsigned threads) {

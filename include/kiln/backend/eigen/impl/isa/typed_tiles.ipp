@@ -1,5 +1,6 @@
 #include "kiln/backend/eigen/typed_tiles.hpp"
 
+#include "kiln/backend/eigen/impl/isa/pairs.hpp"
 #include "kiln/kernel/pointwise/typed_tile.hpp"
 #include "kiln/op/ops.hpp"
 
@@ -91,8 +92,13 @@ spread_function spread(std::size_t width) {
   }
 }
 
-constexpr typed_tile_table table{
-    .tile = tile, .fold = fold, .convert = convert, .round = round, .repeat = repeat, .spread = spread};
+constexpr typed_tile_table table{.tile = tile,
+                                 .fold = fold,
+                                 .convert = convert,
+                                 .round = round,
+                                 .repeat = repeat,
+                                 .spread = spread,
+                                 .pair = find_pair};
 
 }  // namespace
 
