@@ -114,51 +114,6 @@ TEST(engine, prefixes_are_run_once) {
   EXPECT_GT(e.statistics().known_blocks, 0u);
 }
 
-// Told of each token once and in order, whatever runs beside it, in pieces, and again after an interruption.
-TEST(engine, a_watch_is_told_of_the_prompt) {
-  const auto all = prompts(5);
-  const auto vocabulary = static_cast<std::size_t>(sharing_scripture()->vocabulary_size());
-  for (const std::size_t blocks : {0u, 5u}) {
-    engine_options o;
-    o.max_scheduled_tokens = 13;
-    o.cache_bytes = blocks * sharing_scripture()->block_bytes();
-    engine e(sharing_scripture(), o);
-    std::vector<std::shared_ptr<request>> requests;
-    std::vector<std::vector<float>> told(all.size());
-    for (std::size_t k = 0; k < all.size(); ++k) {
-      requests.push_back(make_request(all[k], 60));
-      if (k % 2 == 0)
-        requests[k]->set_prompt_watch(
-            [&, k](std::span<const token> sequence, std::size_t at, std::span<const float> scores) {
-              EXPECT_EQ(at, told[k].size() / vocabulary + 1);
-              EXPECT_EQ(sequence[at], all[k][at]);
-              told[k].insert(told[k].end(), scores.begin(), scores.end());
-            });
-      e.add(requests[k]);
-    }
-    run_all(e);
-    for (std::size_t k = 0; k < all.size(); ++k) {
-      EXPECT_EQ(requests[k]->sequence(), alone(all[k], 60)) << k;
-      if (k % 2 != 0) continue;
-      auto state = sharing_scripture()->new_state();
-      workspace memory;
-      const std::size_t rows = all[k].size() - 1;
-      std::vector<float> wanted(rows * vocabulary);
-      sharing_scripture()->run(state, memory, std::span(all[k]).first(rows), rows, wanted);
-      ASSERT_EQ(told[k].size(), wanted.size());
-      for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(told[k][i], wanted[i], 1e-4f) << k << " " << i;
-    }
-  }
-  const auto bad = make_request(all[0], 60);
-  bad->set_prompt_watch(
-      [](std::span<const token>, std::size_t, std::span<const float>) { throw std::runtime_error("no"); });
-  engine e(sharing_scripture(), {});
-  e.add(bad);
-  run_all(e);
-  EXPECT_EQ(bad->failure(), "no");
-  EXPECT_THROW(bad->set_end_tokens(tokens{1 << 30}), error);
-}
-
 TEST(engine, turns_go_on_and_requests_leave) {
   engine e(sharing_scripture());
   const auto all = prompts(3);

@@ -10,9 +10,7 @@ template <class Op> constexpr bool computes_floats() {
 
 // g++ 12 knows the address of a function instantiated here for no constant where it checks for undefined behavior, so
 // that what has one is asked of its kind.
-template <class Op> constexpr bool is_fold() {
-  return kind_of<Op>() == op_kind::reduction && computes_floats<Op>();
-}
+template <class Op> constexpr bool is_fold() { return kind_of<Op>() == op_kind::reduction && computes_floats<Op>(); }
 
 template <class Op> constexpr tile_function tile_of() {
   if constexpr (kind_of<Op>() == op_kind::pointwise && computes_floats<Op>())
