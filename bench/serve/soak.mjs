@@ -60,10 +60,11 @@ await Promise.all(Array.from({ length: 12 }, async () => {
   }
 }));
 clearInterval(sampler);
+const peak = server.peak();
 await new Promise((done) => setTimeout(done, 500));
 const after = server.rss(), state = await (await fetch(url + '/metrics')).text();
 check(/kiln_sequences\{model="scripture",state="running"\} 0/.test(state), 'sequences run on');
 check(after <= (1 + Number(percent) / 100) * before, 'memory grew');
-console.log(JSON.stringify(counts), `resident ${before} KiB, at the end ${after} KiB (every 5 s: ${samples})`, `${faults.length} faults`, ...faults.slice(0, 3));
+console.log(JSON.stringify(counts), `resident ${before} KiB, at the end ${after} KiB, at most ${peak} KiB (every 5 s: ${samples})`, `${faults.length} faults`, ...faults.slice(0, 3));
 check((await server.end()) === 0, 'the exit status');
 process.exit(faults.length > 0 ? 1 : 0);

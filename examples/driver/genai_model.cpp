@@ -63,7 +63,7 @@ void add_decoder_flags(CLI::App& verb, decoder_flags& flags) {
                   "What its matrices of floats are stored as when they are read: int4, int8, mxfp8, mxfp4 or nvfp4");
   verb.add_option("--cache-type", flags.cache_type,
                   "How keys and values are kept: f32, f16, bf16, int8 or fp8; else what the folder says");
-  verb.add_option("--context-length,--ctx-size,--max-model-len", flags.context,
+  verb.add_option("-c,--context-length,--ctx-size,--max-model-len", flags.context,
                   "Tokens that a sequence may have at most, where the model can have more")
       ->check(CLI::PositiveNumber);
 }

@@ -29,7 +29,7 @@ struct serve_flags {
   serve::host_options host;
   decoder_flags decoder;
   std::optional<int> grpc_port;
-  std::string key_file, log_file, template_file;
+  std::string key_file, log_file, template_file, alias;
   std::int64_t longest = 600, read = 30, write = 30, idle = 60, drain = 30;  // seconds
   double batch_wait = 2;
 };
@@ -143,11 +143,18 @@ int serve_models(serve_flags flags) {
     if (bytes.empty()) throw usage_error("serve --chat-template: " + flags.template_file + " is empty");
     flags.service.models.chat_template.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
+  if (auto& models = flags.service.models.models; !flags.alias.empty()) {
+    if (models.size() != 1)
+      throw usage_error(
+          fmt::format("serve --alias: expected one model, found {}: name each as NAME=PATH", models.size()));
+    models[0] = flags.alias + "=" + models[0];
+  }
   flags.service.log = log_of(flags.log_file);
   serve::service service(flags.service);
   serve::http_host host(
       flags.host, [&](const serve::http_request& r) { return service.answer(r); },
-      [&](const serve::http_request& head) { return service.refusal(head); });
+      [&](const serve::http_request& head) { return service.refusal(head); },
+      [&](const serve::http_request& head, const serve::api_error& why) { return service.refuse(head, why); });
   service.log("info", "listen",
               fmt::format("{}://{}:{}", flags.host.key.empty() ? "http" : "https", flags.host.address, host.port()));
   std::optional<serve::grpc_host> grpc;
@@ -174,10 +181,11 @@ void add_serve(CLI::App& line, std::function<int()>& run) {
   auto& s = flags->service;
   auto& h = flags->host;
   verb->add_option(
-          "models", s.models.models,
+          "models,-m,--model", s.models.models,
           "Models as PATH or NAME=PATH: folders and files of language models, as those of genai run, and files "
           ".onnx and of kiln compile")
       ->required();
+  verb->add_option("--alias,--served-model-name", flags->alias, "The name of the model, where there is one");
   verb->add_option("--host", h.address, "the address to listen at")->capture_default_str();
   verb->add_option("--port", h.port, "the port; 0: any that is free, which the log tells")->capture_default_str();
   verb->add_option("--grpc-port", flags->grpc_port, "a port for KServe's protocol over gRPC; 0: any that is free");
@@ -203,10 +211,11 @@ void add_serve(CLI::App& line, std::function<int()>& run) {
       ->capture_default_str();
   auto& e = s.models.engine;
   const auto given = [flags](const std::string&) { flags->service.models.engine_is_given = true; };
-  verb->add_option("--max-requests", e.max_requests, "sequences of a model that run at a time")
+  verb->add_option("--max-requests,--max-num-seqs,--parallel", e.max_requests,
+                   "sequences of a model that run at a time")
       ->capture_default_str()
       ->each(given);
-  verb->add_option("--max-scheduled-tokens", e.max_scheduled_tokens, "tokens of a step")
+  verb->add_option("--max-scheduled-tokens,--max-num-batched-tokens", e.max_scheduled_tokens, "tokens of a step")
       ->capture_default_str()
       ->each(given);
   verb->add_option("--cache-bytes", e.cache_bytes, "bytes of a model's key-value caches; 0: no limit")

@@ -5,6 +5,7 @@
 
 #include "generate/scripture.hpp"
 #include "generate/tiny_llama.hpp"
+#include "kiln/core/error.hpp"
 #include "kiln/generate/engine.hpp"
 #include "quantize/message_of.hpp"
 
@@ -87,6 +88,57 @@ TEST(prefixes, generators_and_engines_share) {
 }
 
 // A block that others may find is copied before anything else is written to it.
+// Told of each token once and in order, whatever began alike and runs beside it, in pieces, and after interruptions.
+TEST(prefixes, a_watched_prompt_runs_whole) {
+  const auto model = load_scripture(true);
+  const auto vocabulary = static_cast<std::size_t>(model->vocabulary_size());
+  run(model, text_of(90, 5), 92, 0);
+  for (const std::size_t blocks : {0u, 5u}) {
+    engine_options o;
+    o.max_scheduled_tokens = 80;
+    o.cache_bytes = blocks * model->block_bytes();
+    engine e(model, o);
+    std::vector<std::shared_ptr<request>> requests;
+    std::vector<tokens> all;
+    std::vector<std::vector<float>> told(4);
+    for (std::size_t k = 0; k < told.size(); ++k) {
+      all.push_back(text_of(80 - 23 * k, 5));
+      requests.push_back(std::make_shared<request>(model, options_of(100)));
+      requests[k]->add_tokens(all[k]);
+      requests[k]->set_prompt_watch(
+          [&, k](std::span<const token> sequence, std::size_t at, std::span<const float> scores) {
+            EXPECT_EQ(at, told[k].size() / vocabulary + 1);
+            EXPECT_EQ(sequence[at], all[k][at]);
+            told[k].insert(told[k].end(), scores.begin(), scores.end());
+          });
+      e.add(requests[k]);
+    }
+    while (e.has_pending()) e.step();
+    if (blocks > 0) {
+      EXPECT_GT(e.statistics().interruptions, 0u);
+    }
+    for (std::size_t k = 0; k < told.size(); ++k) {
+      EXPECT_EQ(requests[k]->sequence(), alone(all[k], 100)) << k;
+      auto state = scripture()->new_state();
+      workspace memory;
+      const std::size_t rows = all[k].size() - 1;
+      std::vector<float> wanted(rows * vocabulary);
+      scripture()->run(state, memory, std::span(all[k]).first(rows), rows, wanted);
+      ASSERT_EQ(told[k].size(), wanted.size()) << k;
+      for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(told[k][i], wanted[i], 1e-3f) << k << " " << i;
+    }
+  }
+  const auto bad = std::make_shared<request>(model, options_of(100));
+  bad->add_tokens(text_of(9, 5));
+  bad->set_prompt_watch(
+      [](std::span<const token>, std::size_t, std::span<const float>) { throw std::runtime_error("no"); });
+  engine e(model);
+  e.add(bad);
+  while (e.has_pending()) e.step();
+  EXPECT_EQ(bad->failure(), "no");
+  EXPECT_THROW(bad->set_end_tokens(tokens{1 << 30}), error);
+}
+
 TEST(prefixes, rewinding_leaves_others_alone) {
   const auto model = load_scripture(true);
   const tokens prompt = text_of(80, 5), end = text_of(40, 6);

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,6 +12,10 @@
 namespace kiln::language {
 
 class engine;
+
+/// Told of each token of a prompt but the first, `sequence[at]`: the model's scores for its place, before any rule.
+using prompt_watch =
+    std::function<void(std::span<const token> sequence, std::size_t at, std::span<const float> logits)>;
 
 /// A sequence for an engine: ONNX Runtime GenAI's `Request`. Its options have one sequence and no beams; `max_length`
 /// counts all of its turns.
@@ -44,6 +49,11 @@ class request {
   void set_rule(logits_rule rule);
   /// Asked after each chosen token for those that follow without a choice; null: none.
   void set_forced(forced_rule rule);
+  /// Told of the tokens that were added so far, in order, each once; such a prompt runs whole, whatever others began
+  /// alike. Null: none.
+  void set_prompt_watch(prompt_watch watch);
+  /// Tokens that end a turn beside the model's own. Errors: those that are none of the model's.
+  void set_end_tokens(std::span<const token> more);
   /// Lets an adapter of the model change its values, after those that are active. What ran before runs again. Errors:
   /// those of a generator.
   void set_active_adapter(const adapters& of, std::string_view name);

@@ -32,6 +32,9 @@ struct scored_token {
   std::vector<std::pair<token, float>> top{};
 };
 
+/// A token with its log-probability, and those of the `top` likeliest ones, by the scores of its place.
+scored_token score_of(token t, std::span<const float> logits, std::size_t top);
+
 /// Keeps the log-probabilities of a sequence's tokens as a model gives them, before any rule: `rule()` stands first.
 class score_record {
  public:

@@ -57,6 +57,10 @@ TEST(gguf_parts, that_do_not_belong_together_are_refused) {
   std::filesystem::remove(folder / part_name(1));
   EXPECT_THAT(load(2), HasSubstr("tiny-00002-of-00003.gguf: expected part 2 of the model's 3, found no file"));
   write_parts(folder, tiny());
+  std::filesystem::remove(folder / part_name(0));
+  EXPECT_THAT(message_of([&] { read_config(folder.path()); }),
+              HasSubstr("tiny-00001-of-00003.gguf: expected part 1 of the model's 3, found no file"));
+  write_parts(folder, tiny());
   std::filesystem::copy_file(folder / part_name(2), folder / part_name(1),
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_THAT(load(0), HasSubstr("tiny-00002-of-00003.gguf: 'split.no': expected 1, as the file's name says, found 2"));

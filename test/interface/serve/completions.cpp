@@ -1,6 +1,8 @@
 #include "interface/serve/service.hpp"
 
 #include "kiln/generate/logit_rules.hpp"
+#include "kiln/runtime/executable.hpp"
+#include "kiln/version.hpp"
 
 // Completions of texts and chats.
 namespace kiln::serve {
@@ -162,6 +164,117 @@ TEST_F(serve_service, log_probabilities_are_the_models) {
   EXPECT_EQ(content[0]["logprob"], scores["token_logprobs"][0]);
   EXPECT_EQ(content[0]["top_logprobs"].size(), 2u);
   EXPECT_EQ(content[0]["bytes"].size(), content[0]["token"].get<std::string>().size());
+}
+
+// By a run of the model alone.
+TEST_F(serve_service, an_echo_has_log_probabilities_of_the_prompt) {
+  const json g = golden()[0];
+  const language::tokens prompt = g["prompt_ids"];
+  const auto c = language::read_config(scripture);
+  const auto model = language::load_model(c, language::session_of(c));
+  auto state = model->new_state();
+  workspace memory;
+  const auto vocabulary = static_cast<std::size_t>(model->vocabulary_size());
+  std::vector<float> logits(prompt.size() * vocabulary);
+  model->run(state, memory, prompt, prompt.size(), logits);
+  const json body = {{"model", "scripture"}, {"prompt", g["prompt"]}, {"max_tokens", 2},
+                     {"temperature", 0},     {"echo", true},          {"logprobs", 1}};
+  const auto check = [&](const json& scores, std::size_t made) {
+    ASSERT_EQ(scores["tokens"].size(), prompt.size() + made);
+    ASSERT_EQ(scores["top_logprobs"].size(), prompt.size() + made);
+    EXPECT_EQ(scores["token_logprobs"][0], nullptr);
+    EXPECT_EQ(scores["top_logprobs"][0], nullptr);
+    std::string text;
+    for (std::size_t k = 0; k < prompt.size(); ++k) {
+      EXPECT_EQ(scores["text_offset"][k], text.size());
+      text += scores["tokens"][k].get<std::string>();
+      if (k == 0) continue;
+      const auto row = std::span<const float>(logits).subspan((k - 1) * vocabulary, vocabulary);
+      const language::scored_token wanted = language::score_of(prompt[k], row, 1);
+      EXPECT_NEAR(scores["token_logprobs"][k].get<float>(), wanted.logprob, 1e-4f) << k;
+      EXPECT_NEAR(scores["top_logprobs"][k].begin().value().get<float>(), wanted.top[0].second, 1e-4f) << k;
+    }
+    EXPECT_EQ(text, g["prompt"]);
+    if (made > 0) {
+      EXPECT_EQ(scores["text_offset"][prompt.size()], text.size());
+    }
+  };
+  const json whole = ok("/v1/completions", body), o = whole["choices"][0];
+  check(o["logprobs"], 2);
+  EXPECT_EQ(o["text"], g["prompt"].get<std::string>() + alone(g["prompt"], 2));
+  EXPECT_EQ(ok("/v1/completions", body)["choices"][0], o) << "whatever is known of its beginning";
+  std::string text;
+  json scores = json::array();
+  for (const json& chunk : stream("/v1/completions", body))
+    for (const json& one : chunk["choices"]) {
+      text += one["text"];
+      if (!one["logprobs"].is_null())
+        for (const json& t : one["logprobs"]["token_logprobs"]) scores.push_back(t);
+    }
+  EXPECT_EQ(text, o["text"]);
+  EXPECT_EQ(scores, o["logprobs"]["token_logprobs"]);
+  json prompt_alone = body;
+  prompt_alone["max_tokens"] = 0;
+  const json p = ok("/v1/completions", prompt_alone);
+  check(p["choices"][0]["logprobs"], 0);
+  EXPECT_EQ(p["choices"][0]["text"], g["prompt"]);
+  EXPECT_EQ(p["choices"][0]["finish_reason"], "length");
+  EXPECT_EQ(p["usage"]["completion_tokens"], 0);
+}
+
+TEST_F(serve_service, the_likeliest_of_several_are_the_choices) {
+  json body = {{"model", "scripture"}, {"prompt", "In the"}, {"max_tokens", 6},
+               {"temperature", 1.5},   {"seed", 3},          {"logprobs", 0}};
+  const auto mean = [](const json& choice) {
+    double sum = 0;
+    for (const json& s : choice["logprobs"]["token_logprobs"]) sum += s.get<double>();
+    return sum / static_cast<double>(choice["logprobs"]["token_logprobs"].size());
+  };
+  body["n"] = 5;
+  json all = ok("/v1/completions", body)["choices"];
+  std::vector<std::pair<double, std::string>> order;
+  for (const json& c : all) order.emplace_back(-mean(c), c["text"]);
+  std::sort(order.begin(), order.end());
+  ASSERT_NE(order[0].second, all[0]["text"]) << "a seed whose likeliest is not the first";
+  body["n"] = 2, body["best_of"] = 5;
+  body.erase("logprobs");
+  const json best = ok("/v1/completions", body);
+  ASSERT_EQ(best["choices"].size(), 2u);
+  for (std::size_t k = 0; k < 2; ++k) {
+    EXPECT_EQ(best["choices"][k]["text"], order[k].second);
+    EXPECT_EQ(best["choices"][k]["index"], k);
+    EXPECT_EQ(best["choices"][k]["logprobs"], nullptr);
+  }
+  EXPECT_EQ(best["usage"]["completion_tokens"], 30) << "all that were made";
+}
+
+TEST_F(serve_service, tokens_of_the_request_end_a_text) {
+  json body = {{"model", "scripture"}, {"prompt", "In the"}, {"max_tokens", 12}, {"temperature", 0}};
+  const language::tokenizer t = language::tokenizer::load(scripture);
+  const std::string whole = alone("In the", 12);
+  body["logprobs"] = 0;
+  const json tokens = ok("/v1/completions", body)["choices"][0]["logprobs"]["tokens"];
+  language::token fifth = 0;
+  while (t.token_bytes(fifth) != tokens[4].get<std::string>()) ++fifth;
+  for (std::size_t k = 0; k < 4; ++k) ASSERT_NE(tokens[k], tokens[4]);
+  body["stop_token_ids"] = {fifth};
+  const json o = ok("/v1/completions", body);
+  EXPECT_EQ(o["usage"]["completion_tokens"], 5);
+  EXPECT_EQ(o["choices"][0]["finish_reason"], "stop");
+  EXPECT_TRUE(whole.starts_with(o["choices"][0]["text"].get<std::string>()));
+  body["min_tokens"] = 6;  // it is barred before
+  EXPECT_GT(ok("/v1/completions", body)["usage"]["completion_tokens"], 5);
+  body["stop_token_ids"] = {1 << 30};
+  expect_error(ask("/v1/completions", body), 400, "outside the vocabulary", "stop_token_ids");
+}
+
+TEST_F(serve_service, an_answer_is_one_of_several) {
+  const json o = ok("/v1/chat/completions", {{"model", "chatty"},
+                                             {"messages", {{{"role", "user"}, {"content", "In the"}}}},
+                                             {"guided_choice", {"no (1)", "yes?"}},
+                                             {"temperature", 0}});
+  EXPECT_THAT(o["choices"][0]["message"]["content"], testing::AnyOf("no (1)", "yes?"));
+  EXPECT_EQ(ok("/version")["version"], version_text);
 }
 
 TEST_F(serve_service, a_text_goes_on_where_it_is_told_to) {

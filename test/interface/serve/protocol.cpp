@@ -45,6 +45,7 @@ TEST(serve_protocol, a_text_request_has_every_field) {
   EXPECT_EQ(r.frequency_penalty, 2);
   EXPECT_EQ(r.seed, -9);
   EXPECT_EQ(r.priority, -3);
+  EXPECT_EQ(r.best_of, 2u);
   EXPECT_THAT(r.stop, ElementsAre("x", "y"));
   EXPECT_THAT(r.bias, ElementsAre(std::pair(5, -100.f), std::pair(6, 2.f)));
   EXPECT_EQ(r.logprobs, 4u);
@@ -69,14 +70,19 @@ TEST(serve_protocol, refusals_name_the_field_and_what_was_found) {
   expect_refused(false, text_with(R"("temperature": "1")"), "temperature", "found \"1\"");
   expect_refused(false, text_with(R"("n": 0)"), "n", "a whole number from 1 to 128, found 0");
   expect_refused(false, text_with(R"("n": 1.0)"), "n", "a whole number");
-  expect_refused(false, text_with(R"("max_tokens": 18446744073709551615)"), "max_tokens", "from 1 on");
+  expect_refused(false, text_with(R"("max_tokens": 18446744073709551615)"), "max_tokens", "from 0 on");
   expect_refused(false, text_with(R"("stop": ["a", ""])"), "stop", "not empty");
   expect_refused(false, text_with(R"("logit_bias": {"a": 1})"), "logit_bias", "found \"a\"");
   expect_refused(false, text_with(R"("logit_bias": {"1": 101})"), "logit_bias.1", "from -100 to 100");
   expect_refused(false, text_with(R"("stream_options": {})"), "stream_options", "without stream");
   expect_refused(false, text_with(R"("suffix": "z")"), "suffix", "continue texts");
-  expect_refused(false, text_with(R"("best_of": 3)"), "best_of", "as many as n");
-  expect_refused(false, text_with(R"("echo": true, "logprobs": 1)"), "echo", "logprobs");
+  expect_refused(false, text_with(R"("best_of": 1, "n": 2)"), "best_of", "at least n, found 1");
+  expect_refused(false, text_with(R"("best_of": 3, "stream": true)"), "best_of", "as many as n in a stream");
+  expect_refused(false, R"({"prompt": ["a", "b"], "best_of": 65})", "best_of", "at most 128, found 130");
+  expect_refused(false, text_with(R"("max_tokens": 0)"), "max_tokens", "at least 1 without echo");
+  expect_refused(true, chat_with(R"("max_tokens": 0)"), "max_tokens", "from 1 on");
+  expect_refused(false, text_with(R"("stop_token_ids": ["a"])"), "stop_token_ids", "a list of at most 16 tokens");
+  expect_refused(false, text_with(R"("stop_token_ids": [1], "ignore_eos": true)"), "ignore_eos", "stop_token_ids");
   expect_refused(false, text_with(R"("max_tokens": 3, "min_tokens": 4)"), "min_tokens", "at most the 3 of max_tokens");
   expect_refused(false, text_with(R"("min_tokens": 9223372036854775807)"), "min_tokens",
                  "at most the 16 of max_tokens");
@@ -153,6 +159,29 @@ TEST(serve_protocol, tools_and_formats_are_guides) {
   EXPECT_EQ(json::parse(schema_of.guidance), json({{"type", "null"}}));
 }
 
+TEST(serve_protocol, forms_of_answers_have_vllms_and_llama_cpps_names) {
+  const auto read = [](const std::string& more) { return read_text_request(text_with(more)); };
+  const auto is = [](const completion_request& r, const std::string& kind, const std::string& text,
+                     const std::string& field) {
+    EXPECT_EQ(r.guidance_kind, kind) << field;
+    EXPECT_EQ(r.guidance, text) << field;
+    EXPECT_EQ(r.guidance_field, field);
+  };
+  const std::string schema = R"({"type":"object"})";
+  is(read("\"guided_json\": " + schema), "json_schema", schema, "guided_json");
+  is(read(R"("guided_json": "{\"type\": \"object\"}")"), "json_schema", schema, "guided_json");
+  is(read("\"json_schema\": " + schema), "json_schema", schema, "json_schema");
+  is(read(R"("guided_regex": "a+")"), "regex", "a+", "guided_regex");
+  is(read(R"("guided_grammar": "start: \"a\"")"), "lark_grammar", "start: \"a\"", "guided_grammar");
+  is(read(R"("guided_choice": ["yes", "a.b\\"])"), "regex", R"((?:yes)|(?:a\.b\\))", "guided_choice");
+  is(read(R"("structured_outputs": {"choice": ["a"]})"), "regex", "(?:a)", "structured_outputs.choice");
+  is(read(R"("structured_outputs": {"json_object": true})"), "json_schema", schema, "structured_outputs.json_object");
+  expect_refused(false, text_with(R"("guided_choice": [])"), "guided_choice", "texts that are not empty");
+  expect_refused(false, text_with(R"("guided_json": [])"), "guided_json", "a JSON schema");
+  expect_refused(false, text_with(R"("guided_regex": "a", "guided_json": {})"), "guided_regex", "beside guided_json");
+  expect_refused(false, text_with(R"("structured_outputs": {"colour": 1})"), "structured_outputs.colour", "unknown");
+}
+
 TEST(serve_protocol, an_error_has_openais_form) {
   const json j = json::parse(to_json(api_error("no", "p", "c", 429)));
   EXPECT_EQ(j, json({{"error", {{"message", "no"}, {"type", "rate_limit_error"}, {"param", "p"}, {"code", "c"}}}}));
@@ -192,6 +221,11 @@ TEST(serve_origins, are_those_that_are_allowed) {
   asks.headers["authorization"] = "";
   EXPECT_EQ(s.answer(asks).status, 401);
   EXPECT_EQ(header(s.answer(asks), allowed), from) << "a page can read why";
+  const http_reply refused = s.refuse(preflight, api_error("too much", {}, "body_too_large", 413));
+  EXPECT_EQ(refused.status, 413);
+  EXPECT_EQ(header(refused, allowed), from) << "whatever the host refuses";
+  EXPECT_THAT(refused.body, HasSubstr("body_too_large"));
+  EXPECT_NE(header(refused, "X-Request-Id"), "none");
   asks.headers["origin"] = "http://evil";
   EXPECT_EQ(header(s.answer(asks), allowed), "none");
 }

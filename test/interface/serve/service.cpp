@@ -299,6 +299,14 @@ TEST(serve_models, take_a_context_and_a_template) {
   EXPECT_THAT(s.answer(r).body, HasSubstr("the model's context has 32 tokens"));
   o.models.chat_template = "{% for %}";
   EXPECT_THROW(load_models(o.models), error);
+  o.models.chat_template.clear();
+  o.models.overlay = R"({"model": {"context_length": 512}})";  // the graph's own is 256
+  try {
+    load_models(o.models);
+    ADD_FAILURE();
+  } catch (const error& e) {
+    EXPECT_THAT(e.what(), AllOf(HasSubstr("at most the 256 tokens"), HasSubstr("found 512")));
+  }
 }
 
 TEST(serve_models, keys_that_none_takes_are_refused) {

@@ -31,8 +31,15 @@ export class Server {
       this.ended.then((code) => failed(new Error(`the server ended with ${code}: ${rest}`)));
     });
   }
+  // KiB of resident memory, now and at most since it began.
   rss() {
-    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${this.process.pid}/status`, 'utf8'))[1]);
+    return this.memory('VmRSS');
+  }
+  peak() {
+    return this.memory('VmHWM');
+  }
+  memory(name) {
+    return Number(new RegExp(`${name}:\\s+(\\d+)`).exec(readFileSync(`/proc/${this.process.pid}/status`, 'utf8'))[1]);
   }
   // Ends it and gives its exit status.
   async end(signal = 'SIGTERM') {

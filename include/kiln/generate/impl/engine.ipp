@@ -16,6 +16,8 @@ using held = std::shared_ptr<request>;
 
 [[noreturn]] void refuse(const std::string& what) { throw error(errc::invalid_argument, what); }
 
+constexpr std::size_t told_at_once = 64;  // tokens of a prompt whose watch is told of them
+
 }  // namespace
 
 engine_options engine_options_of(const config& c) {
@@ -50,6 +52,7 @@ struct engine::parts {
     bool is_new = false;
     language::tokens guesses, fed;
     std::int64_t before = 0;  // tokens that had run
+    std::size_t told = 0;     // of the tokens, after which the watch is told what comes
   };
   std::vector<part> plan;
   std::size_t budget = 0, reserved = 0;
@@ -124,7 +127,7 @@ struct engine::parts {
   void take(const held& r, std::size_t tokens, bool is_new) {
     reserved += blocks_of(r, tokens);
     budget -= std::min(budget, tokens);
-    plan.push_back({r, tokens, is_new, {}, {}, 0});
+    plan.push_back({r, tokens, is_new, {}, {}, 0, 0});
   }
   // A token of each request whose prompt has run; the least ones give way where blocks run out.
   void plan_steps(const std::vector<held>& running) {
@@ -140,6 +143,7 @@ struct engine::parts {
   std::size_t piece_of(const held& r) {
     std::size_t n = std::min(left_of(r), budget);
     if (const auto chunk = of(r).options.chunk_size) n = std::min(n, static_cast<std::size_t>(*chunk));
+    if (of(r).tells()) n = std::min(n, told_at_once);  // scores of so many tokens are in memory
     if (detail::reaches_border(border, run_of(r), of(r).all.size())) n = std::max(n, border - run_of(r));
     while (n > 0 && !find_blocks(blocks_of(r, n), r)) n /= 2;
     return n;
@@ -194,7 +198,8 @@ struct engine::parts {
   // What is known of its beginning; the last token runs in any case.
   void begin(const held& r) {
     mind_border(r);
-    if (options.share_prefixes && memory_of(r).length == 0) memory_of(r).begin(of(r).all, of(r).active);
+    if (options.share_prefixes && memory_of(r).length == 0 && !of(r).tells())
+      memory_of(r).begin(of(r).all, of(r).active);
   }
 
   // The tokens of a part, and how many of them are scored.
@@ -202,7 +207,10 @@ struct engine::parts {
     auto& own = of(p.who);
     p.before = own.state.length();
     const auto next = std::span<const token>(own.all).subspan(static_cast<std::size_t>(p.before), p.tokens);
-    const std::size_t scored = p.tokens == left_of(p.who) ? 1 + p.guesses.size() : 0;
+    const auto before = static_cast<std::size_t>(p.before);
+    p.told = own.tells() && before + 1 < own.prompt ? std::min(p.tokens, own.prompt - 1 - before) : 0;
+    std::size_t scored = p.tokens == left_of(p.who) ? 1 + p.guesses.size() : 0;
+    if (p.told > 0) scored = p.tokens + p.guesses.size();
     if (p.guesses.empty()) return {&own.state, next, scored};
     p.fed.assign(next.begin(), next.end());
     p.fed.insert(p.fed.end(), p.guesses.begin(), p.guesses.end());
@@ -254,13 +262,19 @@ struct engine::parts {
       part& p = plan[k];
       auto& own = of(p.who);
       counts.run_tokens += runs[k].tokens.size();
-      if (const std::size_t n = runs[k].rows * static_cast<std::size_t>(model->vocabulary_size()); n > 0) {
-        if (own.ahead) own.ahead->begin(std::move(p.guesses), left.first(n), ms);
-        own.advance(left.first(static_cast<std::size_t>(model->vocabulary_size())));
-        left = left.subspan(n);
-        if (own.is_complete) own.is_running = false;
-        out.push_back(p.who);
+      const auto vocabulary = static_cast<std::size_t>(model->vocabulary_size());
+      const std::size_t guesses = p.guesses.size(), before = static_cast<std::size_t>(p.before);
+      const bool is_next = before + p.tokens == own.all.size();  // a token is chosen
+      const auto own_scores = left.first(runs[k].rows * vocabulary);
+      left = left.subspan(own_scores.size());
+      for (std::size_t j = 0; j < p.told; ++j) own.tell(before + j + 1, own_scores.subspan(j * vocabulary, vocabulary));
+      if (is_next && !own.is_complete) {
+        const auto last = own_scores.last((1 + guesses) * vocabulary);
+        if (own.ahead) own.ahead->begin(std::move(p.guesses), last, ms);
+        own.advance(last.first(vocabulary));
       }
+      if (own.is_complete) own.is_running = false;
+      if (is_next || own.is_complete) out.push_back(p.who);
       if (options.share_prefixes)
         memory_of(p.who).share(std::span<const token>(own.all).first(run_of(p.who)), own.active);
     }

@@ -19,6 +19,8 @@ struct request::parts {
   sampler draw;
   logits_rule rule;
   forced_rule forced;
+  prompt_watch watch;
+  std::size_t told = 1, prompt = 0;  // the next token that the watch is told of, and their end
   std::optional<detail::speculation> ahead;
   std::optional<detail::stop_row> stop;
   std::vector<std::shared_ptr<const adapters::values>> active;
@@ -38,10 +40,15 @@ struct request::parts {
   /// Chooses and appends a token after these scores, and those that are forced; then goes on as far as tokens were
   /// guessed. An exception of the rule is this request's failure.
   void advance(std::span<float> scores);
+  /// Whether the watch has yet to be told of tokens.
+  bool tells() const { return watch && told < prompt; }
+  /// Tells the watch of the token at a place, if it has not been. An exception is this request's failure.
+  void tell(std::size_t at, std::span<const float> scores);
   void use_values(std::vector<std::shared_ptr<const adapters::values>> all);
 
  private:
   void end(text_end how) { is_complete = true, why = how; }
+  void fail();  // by the exception that is handled
   bool choose_next(std::span<float> scores);
   bool append(token t, std::span<float> scores);
 };

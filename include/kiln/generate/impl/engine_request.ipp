@@ -42,6 +42,27 @@ bool request::parts::append(token t, std::span<float> scores) {
   return is_scored;
 }
 
+void request::parts::fail() {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    failure = e.what();
+  } catch (...) {
+    failure = "the request's rule threw what is no exception";
+  }
+  end(text_end::failure);
+}
+
+void request::parts::tell(std::size_t at, std::span<const float> scores) {
+  if (is_complete || at != told) return;
+  ++told;
+  try {
+    watch(all, at, scores);
+  } catch (...) {
+    fail();
+  }
+}
+
 bool request::parts::choose_next(std::span<float> scores) {
   try {
     if (rule) rule(0, all, scores);
@@ -53,12 +74,9 @@ bool request::parts::choose_next(std::span<float> scores) {
       if (is_complete) break;
     }
     return is_scored;
-  } catch (const std::exception& e) {
-    failure = e.what();
   } catch (...) {
-    failure = "the request's rule threw what is no exception";
+    fail();
   }
-  end(text_end::failure);
   return false;
 }
 
@@ -106,6 +124,16 @@ bool request::is_turn_complete() const { return parts_->is_complete; }
 const std::string& request::failure() const { return parts_->failure; }
 const tokens& request::sequence() const { return parts_->all; }
 void request::set_rule(logits_rule rule) { parts_->rule = std::move(rule); }
+void request::set_prompt_watch(prompt_watch watch) {
+  if (parts_->is_running) refuse("a watch of a prompt is set before the request runs");
+  parts_->watch = std::move(watch);
+  parts_->told = 1, parts_->prompt = parts_->all.size();
+}
+void request::set_end_tokens(std::span<const token> more) {
+  parts_->model->check_tokens(more);
+  parts_->ends = parts_->model->settings().eos_token_id;
+  parts_->ends.insert(parts_->ends.end(), more.begin(), more.end());
+}
 void request::set_forced(forced_rule rule) { parts_->forced = std::move(rule); }
 void request::set_active_adapter(const adapters& of, std::string_view name) {
   if (&of.model() != parts_->model.get()) refuse("adapter '" + std::string(name) + "' was loaded for another model");

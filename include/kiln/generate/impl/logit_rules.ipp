@@ -14,7 +14,7 @@ namespace {
 
 constexpr float never = -std::numeric_limits<float>::infinity();
 
-float* score_of(std::span<float> logits, token t) {
+template <class F> F* place_of(std::span<F> logits, token t) {
   return t >= 0 && static_cast<std::size_t>(t) < logits.size() ? &logits[static_cast<std::size_t>(t)] : nullptr;
 }
 
@@ -23,7 +23,7 @@ void penalize(const logit_changes& c, std::span<const token> made, std::span<flo
   std::unordered_map<token, std::size_t> counts;
   for (const token t : made) ++counts[t];
   for (const auto& [t, count] : counts)
-    if (float* const s = score_of(logits, t))
+    if (float* const s = place_of(logits, t))
       *s -= static_cast<float>(c.presence_penalty + c.frequency_penalty * static_cast<double>(count));
 }
 
@@ -40,7 +40,7 @@ void bar_unlikely(const logit_changes& c, std::span<float> logits) {
 logits_rule changed_by(logit_changes changes, std::size_t prompt) {
   return [c = std::move(changes), prompt](std::size_t, std::span<const token> sequence, std::span<float> logits) {
     for (const auto& [t, more] : c.bias)
-      if (float* const s = score_of(logits, t)) *s += more;
+      if (float* const s = place_of(logits, t)) *s += more;
     penalize(c, sequence.subspan(std::min(prompt, sequence.size())), logits);
     bar_unlikely(c, logits);
   };
@@ -55,6 +55,28 @@ logits_rule in_order(std::vector<logits_rule> rules) {
   };
 }
 
+scored_token score_of(token chosen, std::span<const float> scores, std::size_t top) {
+  const float most = scores[static_cast<std::size_t>(likeliest(scores))];
+  double sum = 0;
+  for (const float s : scores)
+    if (!std::isnan(s)) sum += std::exp(static_cast<double>(s) - most);
+  const auto logprob = [&](token t) {
+    const float* const s = place_of(scores, t);
+    return s ? static_cast<float>(static_cast<double>(*s) - most - std::log(sum)) : never;
+  };
+  scored_token out{chosen, logprob(chosen)};
+  std::vector<token> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(top, order.size()));
+  std::partial_sort(order.begin(), end, order.end(), [&](token a, token b) {
+    const float x = scores[static_cast<std::size_t>(a)], y = scores[static_cast<std::size_t>(b)];
+    const bool nx = std::isnan(x), ny = std::isnan(y);
+    return nx != ny ? ny : !nx && x != y ? x > y : a < b;
+  });
+  for (auto t = order.begin(); t != end; ++t) out.top.emplace_back(*t, logprob(*t));
+  return out;
+}
+
 struct score_record::row {
   std::size_t top;
   std::vector<float> scores{};  // of the token that is not chosen yet
@@ -64,25 +86,7 @@ struct score_record::row {
   // The token after the scores is there.
   void settle(std::span<const token> sequence) {
     if (scores.empty() || sequence.size() <= at) return;
-    const float most = scores[static_cast<std::size_t>(likeliest(scores))];
-    double sum = 0;
-    for (const float s : scores)
-      if (!std::isnan(s)) sum += std::exp(static_cast<double>(s) - most);
-    const auto logprob = [&](token t) {
-      const float* const s = score_of(scores, t);
-      return s ? static_cast<float>(static_cast<double>(*s) - most - std::log(sum)) : never;
-    };
-    scored_token out{sequence[at], logprob(sequence[at])};
-    std::vector<token> order(scores.size());
-    std::iota(order.begin(), order.end(), 0);
-    const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(top, order.size()));
-    std::partial_sort(order.begin(), end, order.end(), [&](token a, token b) {
-      const float x = scores[static_cast<std::size_t>(a)], y = scores[static_cast<std::size_t>(b)];
-      const bool nx = std::isnan(x), ny = std::isnan(y);
-      return nx != ny ? ny : !nx && x != y ? x > y : a < b;
-    });
-    for (auto t = order.begin(); t != end; ++t) out.top.emplace_back(*t, logprob(*t));
-    made.push_back(std::move(out));
+    made.push_back(kiln::language::score_of(sequence[at], scores, top));
     scores.clear();
   }
 };

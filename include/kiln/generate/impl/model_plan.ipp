@@ -288,6 +288,10 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
     throw error(errc::unsupported,
                 "weight_type is of a model without a graph: found a graph, whose weights `kiln quantize` stores in "
                 "blocks");
+  if (has_graph && c.own_context && c.context_length > c.own_context)
+    throw error(errc::invalid_argument, "context_length: expected at most the " + std::to_string(*c.own_context) +
+                                            " tokens that the model's folder says its graph has, found " +
+                                            std::to_string(*c.context_length));
   onnx::imported model;
   std::vector<onnx::value_info> inputs;
   std::optional<std::int64_t> context = c.context_length;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "kiln/core/error.hpp"
 #include "kiln/generate/weights/weight_table.hpp"
 
 namespace kiln::language {
@@ -57,5 +58,7 @@ class gguf_file {
 /// The files that a model is stored in by the name of one of them: for NAME-00002-of-00003.gguf all three in their
 /// order, else the file itself.
 std::vector<std::filesystem::path> gguf_parts(const std::filesystem::path& file);
+/// The error of a part that is not there, the `part`-th from 0.
+error missing_part(const std::filesystem::path& file, std::size_t part);
 
 }  // namespace kiln::language

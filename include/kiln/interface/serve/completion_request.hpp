@@ -23,11 +23,12 @@ struct completion_request {
   std::string messages_json{};    ///< of a chat, as the template takes them
   std::string variables_json = "{}";
   std::size_t choices = 1;  ///< of each prompt
+  std::size_t best_of = 1;  ///< sequences that are made of each one, of which the likeliest are its choices
   bool stream = false, include_usage = false, echo = false;
   bool adds_special = false;  ///< the special tokens around a text
 
-  static constexpr std::int64_t tokens_of_text = 16;  ///< of a text where nothing is said
-  std::optional<std::int64_t> max_tokens{}, seed{}, top_k{};
+  static constexpr std::int64_t tokens_of_text = 16;          ///< of a text where nothing is said
+  std::optional<std::int64_t> max_tokens{}, seed{}, top_k{};  ///< `max_tokens` 0: the prompt alone, with `echo`
   std::int64_t min_tokens = 0;  ///< before which nothing ends a text by the model's choice
   bool ignores_end = false;     ///< as if that were `max_tokens`
   std::optional<double> temperature{}, top_p{}, min_p{}, repetition_penalty{};
@@ -35,9 +36,11 @@ struct completion_request {
   double presence_penalty = 0, frequency_penalty = 0;
   std::vector<std::pair<language::token, float>> bias{};
   std::vector<std::string> stop{};
+  language::tokens end_tokens{};          ///< beside the model's own
   std::optional<std::size_t> logprobs{};  ///< with so many likeliest tokens beside each one
   std::string guidance_kind{};            ///< as `language::guide::of` has it; empty: none
   std::string guidance{};
+  std::string guidance_field{};  ///< of the request, which says it
 
   enum class tool_use { none, automatic, required, named };
   std::string tools_json{};  ///< empty: none
@@ -45,6 +48,9 @@ struct completion_request {
   std::string tool_name{};  ///< where `named`
   bool parallel_tools = true;
 };
+
+/// Whether the answer has log-probabilities of the prompt.
+inline bool scores_prompt(const completion_request& r) { return r.echo && r.logprobs; }
 
 /// Reads a request's body. Errors: `api_error` 400 with the field; fields that nobody knows are errors.
 completion_request read_text_request(std::string_view body);

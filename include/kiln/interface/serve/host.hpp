@@ -28,8 +28,10 @@ class http_host {
   using handler = std::function<http_reply(const http_request&)>;
   /// What a request is refused with by its head, before its body is read; nothing where it is not.
   using gate = std::function<std::optional<http_reply>(const http_request&)>;
+  /// The answer to what is no request that the host reads; without such a function it is the error's own form.
+  using faults = std::function<http_reply(const http_request& head, const api_error& why)>;
   /// Binds the port. Errors: `io` where that, or reading the certificate, fails.
-  http_host(host_options options, handler answer, gate refuse = {});
+  http_host(host_options options, handler answer, gate refuse = {}, faults fault = {});
   ~http_host();
   http_host(const http_host&) = delete;
   http_host& operator=(const http_host&) = delete;

@@ -19,6 +19,8 @@ struct generation {
   language::logit_changes changes{};
   std::optional<language::guide> guide{};
   std::optional<std::size_t> scores{};  ///< log-probabilities, with so many of the likeliest tokens
+  bool scores_prompt = false;           ///< of the prompt's tokens, too
+  language::tokens end_tokens{};        ///< beside the model's own
   int priority = 0;                     ///< those of greater ones run first
 };
 
@@ -27,6 +29,7 @@ struct progress {
   std::size_t index = 0;  ///< of the sequence in its order
   language::tokens made{};
   std::vector<language::scored_token> scores{};  ///< of each one, where they were asked for
+  std::vector<language::scored_token> prompt{};  ///< all but its first one, once, where they were asked for
   language::text_end end = language::text_end::open;
   std::string failure{};    ///< where it ended by `failure`
   bool is_refused = false;  ///< by the engine, before it began

@@ -36,6 +36,8 @@ class service {
   /// The answer to a request without the key that its path asks for, which is known before its body is read; nothing
   /// where it may go on.
   std::optional<http_reply> refusal(const http_request& head);
+  /// The answer to a request that its host refuses for this reason; counted and logged as any other.
+  http_reply refuse(const http_request& head, const api_error& why);
   /// Loads the models again; requests that run keep theirs. Where that fails, all stays as it was, and the error is
   /// thrown.
   void reload();
@@ -56,6 +58,8 @@ class service {
   void log(std::string_view level, std::string_view event, std::string_view text);
 
  private:
+  using maker = std::function<http_reply(const std::shared_ptr<request_record>&)>;
+  http_reply finish(const http_request& request, const maker& make);
   struct parts;
   std::unique_ptr<parts> parts_;
 };

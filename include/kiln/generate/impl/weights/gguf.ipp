@@ -209,6 +209,11 @@ gguf_file::gguf_file(buffer file, std::string_view name) : gguf_file(std::move(f
                                        std::to_string(n) + ", which are read by their path");
 }
 
+error missing_part(const std::filesystem::path& file, std::size_t part) {
+  return error(errc::not_found, file.string() + ": expected part " + std::to_string(part + 1) + " of the model's " +
+                                    std::to_string(gguf_parts(file).size()) + ", found no file");
+}
+
 gguf_file gguf_file::load(const std::filesystem::path& path) {
   const std::vector<std::filesystem::path> files = gguf_parts(path);
   std::vector<weight_entry> all;
@@ -216,8 +221,7 @@ gguf_file gguf_file::load(const std::filesystem::path& path) {
   for (std::size_t k = 0; k < files.size(); ++k) {
     const std::string name = files[k].string();
     if (std::error_code none; files.size() > 1 && !std::filesystem::exists(files[k], none))
-      throw error(errc::not_found, name + ": expected part " + std::to_string(k + 1) + " of the model's " +
-                                       std::to_string(files.size()) + ", found no file");
+      throw missing_part(files[k], k);
     gguf_file read(map_file(name), name, part());
     const auto expect = [&](const char* key, std::int64_t otherwise, std::size_t n) {
       const std::int64_t found = read.integer(key).value_or(otherwise);

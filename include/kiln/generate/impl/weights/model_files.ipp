@@ -35,18 +35,18 @@ std::optional<std::filesystem::path> only_file(const std::filesystem::path& fold
     has_graph = has_graph || name.ends_with(".onnx");
     if (name.ends_with(ending)) found.push_back(name);
   }
-  // further parts go with the first
-  const std::vector<std::string> all_found = found;
-  std::erase_if(found, [&](const std::string& name) {
-    const std::string first = gguf_parts(name).front().string();
-    return first != name && std::find(all_found.begin(), all_found.end(), first) != all_found.end();
-  });
+  // parts are named by the first
+  for (std::string& name : found) name = gguf_parts(name).front().string();
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
   if (found.empty()) return std::nullopt;
-  if (found.size() == 1) return folder / found[0];
+  if (found.size() == 1) {
+    if (!std::filesystem::exists(folder / found[0], none)) throw missing_part(folder / found[0], 0);
+    return folder / found[0];
+  }
   const std::string usual = "model" + std::string(ending);
   if (std::find(found.begin(), found.end(), usual) != found.end()) return folder / usual;
   if (has_graph) return std::nullopt;  // that is the model
-  std::sort(found.begin(), found.end());
   std::string all;
   for (const std::string& name : found) all += (all.empty() ? "" : ", ") + name;
   throw error(errc::invalid_argument, folder.string() + ": expected one file *" + std::string(ending) + ", or one of " +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kiln::serve {
 
@@ -43,7 +44,7 @@ answer::answer(completion_request asked, std::shared_ptr<const language_entry> e
       prompts_(std::move(prompts)),
       id_(std::move(id)),
       created_(created),
-      open_(prompts_.size() * asked_.choices) {
+      open_(prompts_.size() * asked_.best_of) {
   for (std::size_t k = 0; k < open_; ++k) {
     choice& c = choices_.emplace_back(choice{language::token_stream(entry_->tokens, {}, asked_.stop)});
     if (asked_.tools == tool_use::automatic) c.reader.emplace(entry_->tools);
@@ -53,7 +54,7 @@ answer::answer(completion_request asked, std::shared_ptr<const language_entry> e
                   {"token_logprobs", json::array()},
                   {"top_logprobs", json::array()},
                   {"text_offset", json::array()}};
-    if (asked_.echo) c.text = entry_->tokens.decode(prompts_[k / asked_.choices]);
+    if (asked_.echo) c.text = entry_->tokens.decode(prompts_[k / asked_.best_of]);
     c.offset = characters(c.text);
   }
 }
@@ -108,11 +109,18 @@ json answer::scores_of(choice& c, const progress& p) const {
     append(c.scores, list);
     return {{"content", std::move(list)}};
   }
+  json out = lists_of(c, p.scores);
+  append(c.scores, out);
+  return out;
+}
+
+// In the form of `/v1/completions`.
+json answer::lists_of(choice& c, const std::vector<language::scored_token>& all) const {
   json out = {{"tokens", json::array()},
               {"token_logprobs", json::array()},
               {"top_logprobs", json::array()},
               {"text_offset", json::array()}};
-  for (const language::scored_token& s : p.scores) {
+  for (const language::scored_token& s : all) {
     json top = json::object();
     for (const auto& [id, logprob] : s.top)
       if (const std::string text = spelling(id); !top.contains(text)) top[text] = shown(logprob);
@@ -123,7 +131,34 @@ json answer::scores_of(choice& c, const progress& p) const {
     out["text_offset"].push_back(c.offset);
     c.offset += characters(text);
   }
+  return out;
+}
+
+// Nothing comes before the first token, and its probability is not the model's.
+json answer::scores_of_prompt(choice& c, const progress& p) const {
+  std::vector<language::scored_token> all{{prompts_[p.index / asked_.best_of].front()}};
+  all.insert(all.end(), p.prompt.begin(), p.prompt.end());
+  const std::size_t end = std::exchange(c.offset, 0);
+  json out = lists_of(c, all);
+  out["token_logprobs"][0] = out["top_logprobs"][0] = nullptr;
+  c.offset = end;
   append(c.scores, out);
+  return out;
+}
+
+// The likeliest by the mean of their tokens' log-probabilities, prompt by prompt.
+std::vector<const answer::choice*> answer::chosen() const {
+  std::vector<const choice*> out;
+  for (std::size_t at = 0; at < choices_.size(); at += asked_.best_of) {
+    std::vector<const choice*> all;
+    for (std::size_t k = 0; k < asked_.best_of; ++k) all.push_back(&choices_[at + k]);
+    const auto mean = [](const choice* c) {
+      return c->logprob / static_cast<double>(std::max<std::size_t>(1, c->made));
+    };
+    if (asked_.best_of > asked_.choices)
+      std::stable_sort(all.begin(), all.end(), [&](const choice* a, const choice* b) { return mean(a) > mean(b); });
+    out.insert(out.end(), all.begin(), all.begin() + static_cast<std::ptrdiff_t>(asked_.choices));
+  }
   return out;
 }
 
@@ -146,7 +181,7 @@ std::vector<json> answer::begin() {
   for (std::size_t k = 0; k < choices_.size(); ++k)
     if (asked_.is_chat)
       out.push_back(chunk(k, {{"role", "assistant"}, {"content", ""}}, nullptr, ""));
-    else if (asked_.echo)
+    else if (asked_.echo && !asked_.logprobs)  // else it comes with them
       out.push_back(chunk(k, {{"content", choices_[k].text}}, nullptr, ""));
   return out;
 }
@@ -157,13 +192,26 @@ std::vector<json> answer::take(const progress& p) {
     throw api_error(p.failure, {}, p.is_refused ? "refused" : "generation_failed", p.is_refused ? 400 : 500);
   }
   choice& c = choices_[p.index];
+  std::vector<json> out;
+  if (scores_prompt(asked_) && !c.is_begun && !p.made.empty()) {
+    c.is_begun = true;
+    json chunk_of_prompt = scores_of_prompt(c, p);
+    out.push_back(chunk(p.index, {{"content", c.text}}, std::move(chunk_of_prompt), ""));
+  }
+  if (asked_.max_tokens == 0) {
+    if (p.end == language::text_end::open) return out;
+    --open_;
+    c.finish = "length";
+    out.push_back(chunk(p.index, json::object(), nullptr, c.finish));
+    return out;
+  }
   made_ += p.made.size();
+  for (const language::scored_token& s : p.scores) c.logprob += s.logprob, ++c.made;
   std::string text;
   for (const language::token t : p.made) text += c.stream.put(t);
   if (p.end != language::text_end::open) text += c.stream.finish();
   json scores = scores_of(c, p);
   if (c.reader) text = c.reader->put(text);
-  std::vector<json> out;
   if (p.end != language::text_end::open) {
     --open_;
     c.finish = finish_of(p);
@@ -185,8 +233,9 @@ std::vector<json> answer::take(const progress& p) {
 json answer::whole() const {
   json out = head(false);
   out["choices"] = json::array();
-  for (std::size_t k = 0; k < choices_.size(); ++k) {
-    const choice& c = choices_[k];
+  const std::vector<const choice*> all = chosen();
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    const choice& c = *all[k];
     json one = {{"index", k}};
     if (asked_.is_chat) {
       json message = {{"role", "assistant"}, {"content", c.text}, {"refusal", nullptr}};

@@ -40,10 +40,79 @@ void read_stops(completion_request& to, fields& f) {
   for (const json& s : *v) take(s);
 }
 
+bool are_tokens(const json& v) {
+  if (!v.is_array() || v.empty()) return false;
+  for (const json& t : v)
+    if (!t.is_number_integer() || t.get<std::int64_t>() < 0 ||
+        t.get<std::int64_t>() > std::numeric_limits<language::token>::max())
+      return false;
+  return true;
+}
+
+void read_end_tokens(completion_request& to, fields& f) {
+  const json* const v = f.get("stop_token_ids");
+  if (!v || (v->is_array() && v->empty())) return;
+  if (!are_tokens(*v) || v->size() > most_stops)
+    f.refuse("stop_token_ids", "a list of at most " + std::to_string(most_stops) + " tokens");
+  to.end_tokens = v->get<language::tokens>();
+}
+
+// What an answer keeps to, which one field may say.
+void guide_by(completion_request& to, fields& f, std::string_view name, std::string_view kind, std::string text) {
+  if (!to.guidance_kind.empty()) f.refuse(name, "no such field beside " + to.guidance_field);
+  to.guidance_field = f.path_of(name), to.guidance_kind = kind, to.guidance = std::move(text);
+}
+
+// A schema, or the text of one.
+void guide_by_schema(completion_request& to, fields& f, std::string_view name) {
+  const json* const v = f.get(name);
+  if (!v) return;
+  const json schema = v->is_string() ? parse_value(v->get_ref<const std::string&>()) : *v;
+  if (!schema.is_object()) f.refuse(name, "a JSON schema");
+  guide_by(to, f, name, "json_schema", text_of(schema));
+}
+
+void guide_by_choice(completion_request& to, fields& f, std::string_view name) {
+  const json* const v = f.get(name);
+  if (!v) return;
+  const std::string form = "a list of texts that are not empty";
+  if (!v->is_array() || v->empty()) f.refuse(name, form);
+  std::string any;
+  for (const json& one : *v) {
+    if (!one.is_string() || one.get_ref<const std::string&>().empty()) f.refuse(name, form);
+    any += any.empty() ? "(?:" : "|(?:";
+    for (const char c : one.get_ref<const std::string&>()) {
+      if (std::string_view(R"(\^$.|?*+()[]{}/-)").find(c) != std::string_view::npos) any += '\\';
+      any += c;
+    }
+    any += ')';
+  }
+  guide_by(to, f, name, "regex", std::move(any));
+}
+
+// As vLLM and llama.cpp name them.
+void read_guides(completion_request& to, fields& f) {
+  const auto read = [&](fields& at, const char* schema, const char* choice, const char* regex, const char* grammar) {
+    guide_by_schema(to, at, schema);
+    guide_by_choice(to, at, choice);
+    if (auto text = at.text(regex)) guide_by(to, at, regex, "regex", std::move(*text));
+    if (auto text = at.text(grammar)) guide_by(to, at, grammar, "lark_grammar", std::move(*text));
+  };
+  read(f, "guided_json", "guided_choice", "guided_regex", "guided_grammar");
+  guide_by_schema(to, f, "json_schema");
+  if (const json* const v = f.get("structured_outputs")) {
+    fields own(*v, "structured_outputs");
+    read(own, "json", "choice", "regex", "grammar");
+    if (own.flag("json_object").value_or(false))
+      guide_by(to, own, "json_object", "json_schema", R"({"type":"object"})");
+    own.end();
+  }
+}
+
 // What both kinds of requests share.
 void read_common(completion_request& to, fields& f) {
   to.model = f.text("model").value_or("");
-  to.choices = static_cast<std::size_t>(f.whole("n", 1, most_choices).value_or(1));
+  to.choices = to.best_of = static_cast<std::size_t>(f.whole("n", 1, most_choices).value_or(1));
   to.stream = f.flag("stream").value_or(false);
   if (const json* const o = f.get("stream_options")) {
     if (!to.stream) f.refuse("stream_options", "no such field without stream");
@@ -52,7 +121,7 @@ void read_common(completion_request& to, fields& f) {
     own.ignore({"include_obfuscation"});
     own.end();
   }
-  to.max_tokens = f.whole("max_tokens", 1);
+  to.max_tokens = f.whole("max_tokens", to.is_chat ? 1 : 0);
   to.min_tokens = f.whole("min_tokens", 0).value_or(0);
   to.ignores_end = f.flag("ignore_eos").value_or(false);
   to.seed = f.whole("seed", std::numeric_limits<std::int64_t>::min());
@@ -66,11 +135,12 @@ void read_common(completion_request& to, fields& f) {
   to.frequency_penalty = f.number("frequency_penalty", -2, 2).value_or(0);
   read_bias(to, f);
   read_stops(to, f);
+  read_end_tokens(to, f);
   if (const json* const o = f.get("response_format")) {
     fields own(*o, "response_format");
     const std::string kind = own.text("type").value_or("");
     if (kind == "json_object") {
-      to.guidance_kind = "json_schema", to.guidance = R"({"type":"object"})";
+      guide_by(to, f, "response_format", "json_schema", R"({"type":"object"})");
     } else if (kind == "json_schema") {
       const json* const named = own.get("json_schema");
       if (!named) own.refuse("json_schema", "an object with a schema");
@@ -79,12 +149,13 @@ void read_common(completion_request& to, fields& f) {
       if (!schema || !schema->is_object()) form.refuse("schema", "a JSON schema");
       form.ignore({"name", "description", "strict"});
       form.end();
-      to.guidance_kind = "json_schema", to.guidance = text_of(*schema);
+      guide_by(to, f, "response_format", "json_schema", text_of(*schema));
     } else if (kind != "text") {
       own.refuse("type", "text, json_object or json_schema");
     }
     own.end();
   }
+  read_guides(to, f);
   f.ignore({"cache_prompt", "user", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key"});
 }
 
@@ -92,17 +163,9 @@ void read_common(completion_request& to, fields& f) {
 void check_length(const completion_request& r, const fields& f) {
   const auto most = r.max_tokens || r.is_chat ? r.max_tokens : completion_request::tokens_of_text;
   if (most && r.min_tokens > *most) f.refuse("min_tokens", "at most the " + std::to_string(*most) + " of max_tokens");
+  if (r.ignores_end && !r.end_tokens.empty()) f.refuse("ignore_eos", "no such field beside stop_token_ids");
   if (r.guidance.empty() || (r.min_tokens == 0 && !r.ignores_end)) return;
   f.refuse(r.ignores_end ? "ignore_eos" : "min_tokens", "no such field beside a form that the answer keeps to");
-}
-
-bool are_tokens(const json& v) {
-  if (!v.is_array() || v.empty()) return false;
-  for (const json& t : v)
-    if (!t.is_number_integer() || t.get<std::int64_t>() < 0 ||
-        t.get<std::int64_t>() > std::numeric_limits<language::token>::max())
-      return false;
-  return true;
 }
 
 // Roles and contents as templates know them: parts of text are joined, and a call's arguments become an object.
@@ -222,16 +285,17 @@ completion_request read_text_request(std::string_view body) {
   completion_request out;
   read_common(out, f);
   out.prompts = read_prompts(f, "prompt");
-  if (out.prompts.size() * out.choices > most_choices)
-    throw api_error("prompts times n: expected at most " + std::to_string(most_choices) + ", found " +
-                        std::to_string(out.prompts.size() * out.choices),
-                    "n");
   out.echo = f.flag("echo").value_or(false);
   out.adds_special = f.flag("add_special_tokens").value_or(false);
   if (const auto n = f.whole("logprobs", 0, 20)) out.logprobs = static_cast<std::size_t>(*n);
-  if (out.echo && out.logprobs) f.refuse("echo", "no echo beside logprobs, which are of made tokens alone");
-  if (const auto best = f.whole("best_of", 1, most_choices); best && static_cast<std::size_t>(*best) != out.choices)
-    f.refuse("best_of", "as many as n");
+  if (out.max_tokens == 0 && !out.echo) f.refuse("max_tokens", "at least 1 without echo");
+  if (const auto best = f.whole("best_of", 1, most_choices)) out.best_of = static_cast<std::size_t>(*best);
+  if (out.best_of < out.choices) f.refuse("best_of", "at least n");
+  if (out.best_of > out.choices && out.stream) f.refuse("best_of", "as many as n in a stream");
+  if (const std::size_t all = out.prompts.size() * out.best_of; all > most_choices)
+    throw api_error("prompts times n or best_of: expected at most " + std::to_string(most_choices) + ", found " +
+                        std::to_string(all),
+                    out.best_of > out.choices ? "best_of" : "n");
   if (const auto suffix = f.text("suffix"); suffix && !suffix->empty())
     f.refuse("suffix", "none: models here continue texts");
   check_length(out, f);
@@ -289,7 +353,8 @@ completion_request read_chat_request(std::string_view body) {
   if (asked) out.logprobs = static_cast<std::size_t>(top.value_or(0));
   read_tools(out, f);
   if (out.tools == tool_use::required || out.tools == tool_use::named) {
-    if (!out.guidance.empty()) f.refuse("tool_choice", "no forced call beside a response_format");
+    if (!out.guidance.empty()) f.refuse("tool_choice", "no forced call beside " + out.guidance_field);
+    out.guidance_field = "tools";
     out.guidance_kind = "json_schema", out.guidance = schema_of_calls(out.tools_json, out.tool_name);
   }
   check_length(out, f);

@@ -191,13 +191,19 @@ struct http_host::parts {
   host_options options;
   handler answer;
   gate refuse;
+  faults fault;
   std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> tls;
   std::unique_ptr<detail::server> own{};
   int port = 0;
+
+  http_reply fault_of(const httplib::Request& r, const api_error& why) const {
+    return fault ? fault(request_of(r), why) : reply_of(why);
+  }
 };
 
-http_host::http_host(host_options options, handler answer, gate refuse)
-    : parts_(new parts{std::move(options), std::move(answer), std::move(refuse), {nullptr, SSL_CTX_free}}) {
+http_host::http_host(host_options options, handler answer, gate refuse, faults fault)
+    : parts_(new parts{
+          std::move(options), std::move(answer), std::move(refuse), std::move(fault), {nullptr, SSL_CTX_free}}) {
   parts& p = *parts_;
   std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to sockets that clients have closed
   p.tls.reset(context_of(p.options));
@@ -213,13 +219,14 @@ http_host::http_host(host_options options, handler answer, gate refuse)
   s.set_keep_alive_timeout(p.options.idle.count());
   s.set_pre_routing_handler([&p](const httplib::Request& r, httplib::Response& to) {
     std::optional<http_reply> refused;
+    const auto fault = [&](const std::string& why, const char* code, int status) {
+      refused = p.fault_of(r, api_error(why, {}, code, status));
+    };
     const std::string coding = r.get_header_value("Content-Encoding");
     if (!has_clear_length(r))
-      refused =
-          reply_of(api_error("expected one Content-Length, or Transfer-Encoding chunked alone", {}, "bad_request"));
+      fault("expected one Content-Length, or Transfer-Encoding chunked alone", "bad_request", 400);
     else if (!coding.empty() && coding != "identity")
-      refused = reply_of(api_error("expected a body as it is, found Content-Encoding " + coding.substr(0, 40), {},
-                                   "unsupported_encoding", 415));
+      fault("expected a body as it is, found Content-Encoding " + coding.substr(0, 40), "unsupported_encoding", 415);
     else if (p.refuse)
       refused = p.refuse(request_of(r));
     // the library does not read the body of a request that needs none; it is no further request
@@ -234,13 +241,13 @@ http_host::http_host(host_options options, handler answer, gate refuse)
   const auto handle = [&p](const httplib::Request& r, httplib::Response& to) { send(p.answer(request_of(r)), to); };
   s.Get("/.*", handle).Post("/.*", handle).Put("/.*", handle).Patch("/.*", handle).Delete("/.*", handle);
   s.Options("/.*", handle);
-  s.set_error_handler([&p](const httplib::Request&, httplib::Response& to) {
+  s.set_error_handler([&p](const httplib::Request& r, httplib::Response& to) {
     if (!to.body.empty() || to.content_length_ > 0) return;
     if (connection* const c = connection::current()) c->leave_unread();
     const std::string why = to.status == 413 ? "a body has at most " + std::to_string(p.options.most_body) + " bytes"
                                              : "the request is no HTTP that this server reads";
     const int status = to.status;
-    send(reply_of(api_error(why, {}, status == 413 ? "body_too_large" : "bad_request", status)), to);
+    send(p.fault_of(r, api_error(why, {}, status == 413 ? "body_too_large" : "bad_request", status)), to);
   });
   const bool any = p.options.port == 0;
   p.port = any                                                 ? s.bind_to_any_port(p.options.address)

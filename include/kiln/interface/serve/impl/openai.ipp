@@ -99,11 +99,12 @@ language::search_options search_of(const completion_request& asked, const langua
   };
   const std::string found = std::to_string(length) + " of the prompt";
   if (length >= context) beyond(found);
-  if (asked.max_tokens && *asked.max_tokens > context - length)
-    beyond(found + " and " + std::to_string(*asked.max_tokens) + " to be made");
+  auto wanted = asked.max_tokens;
+  if (wanted) wanted = std::max<std::int64_t>(1, *wanted);  // of the prompt alone one is made, and not shown
+  if (wanted && *wanted > context - length) beyond(found + " and " + std::to_string(*wanted) + " to be made");
   // what the folder says holds where the request says nothing
   const auto most = s.max_length > length ? s.max_length : context;
-  s.max_length = length + asked.max_tokens.value_or(asked.is_chat ? most - length : completion_request::tokens_of_text);
+  s.max_length = length + wanted.value_or(asked.is_chat ? most - length : completion_request::tokens_of_text);
   s.max_length = std::min(s.max_length, context);
   s.min_length = asked.ignores_end ? s.max_length : length + std::min(asked.min_tokens, s.max_length - length);
   return s;
@@ -113,12 +114,12 @@ std::vector<generation> generations_of(const completion_request& asked, const la
                                        const std::vector<language::tokens>& prompts) {
   std::optional<language::guide> guide;
   if (!asked.guidance_kind.empty())
-    guide = with_errors(
-        asked.tools == tool_use::none || asked.tools == tool_use::automatic ? "response_format" : "tools",
-        [&] { return language::guide::of(asked.guidance_kind, entry.model->text_vocabulary(), asked.guidance); });
+    guide = with_errors(asked.guidance_field.c_str(), [&] {
+      return language::guide::of(asked.guidance_kind, entry.model->text_vocabulary(), asked.guidance);
+    });
   std::vector<generation> out;
   for (const language::tokens& p : prompts)
-    for (std::size_t k = 0; k < asked.choices; ++k) {
+    for (std::size_t k = 0; k < asked.best_of; ++k) {
       generation g{p, search_of(asked, entry, p.size())};
       // sequences of one request differ
       if (asked.seed) g.search.random_seed = (static_cast<std::uint64_t>(*asked.seed) + out.size()) & 0x7fffffff;
@@ -126,6 +127,9 @@ std::vector<generation> generations_of(const completion_request& asked, const la
       g.changes = {asked.bias, asked.presence_penalty, asked.frequency_penalty, asked.min_p.value_or(0), temperature};
       g.guide = guide;
       g.scores = asked.logprobs;
+      if (!g.scores && asked.best_of > asked.choices) g.scores = 0;  // the likeliest are chosen by them
+      g.scores_prompt = scores_prompt(asked);
+      g.end_tokens = asked.end_tokens;
       g.priority = -asked.priority;
       out.push_back(std::move(g));
     }
@@ -247,6 +251,8 @@ http_reply complete(const openai_call& call, bool is_chat) {
   auto all = generations_of(asked, *entry, prompts);
   const std::size_t count = all.size();
   const bool streams = asked.stream, usage = asked.include_usage;
+  const char* const of_request = asked.end_tokens.empty() ? nullptr : "stop_token_ids";
+  with_errors(of_request, [&] { entry->model->check_tokens(asked.end_tokens); });
   auto own = with_errors(nullptr, [&] { return entry->engine->submit(std::move(all)); });
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   answer made(std::move(asked), entry, std::move(prompts), (is_chat ? "chatcmpl-" : "cmpl-") + call.record->id,

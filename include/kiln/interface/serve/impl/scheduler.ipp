@@ -21,12 +21,14 @@ namespace detail {
 struct sequence {
   std::shared_ptr<request> own;
   std::optional<score_record> scores;
+  std::shared_ptr<std::vector<scored_token>> of_prompt{};
   std::size_t index = 0, prompt = 0;
   bool is_open = true;
 };
 
 inline sequence sequence_of(const std::shared_ptr<const language_model>& model, generation g, std::size_t index) {
-  sequence s{std::make_shared<request>(model, std::move(g.search)), {}, index, g.prompt.size()};
+  sequence s{std::make_shared<request>(model, std::move(g.search)), {}, {}, index, g.prompt.size()};
+  s.own->set_end_tokens(g.end_tokens);
   s.own->add_tokens(g.prompt);
   s.own->set_priority(g.priority);
   std::vector<logits_rule> rules;
@@ -35,6 +37,13 @@ inline sequence sequence_of(const std::shared_ptr<const language_model>& model, 
   // after the guide, that min_p compares tokens which may follow
   if (g.changes.are_any()) rules.push_back(changed_by(std::move(g.changes), g.prompt.size()));
   s.own->set_rule(in_order(std::move(rules)));
+  if (g.scores && g.scores_prompt) {
+    s.of_prompt = std::make_shared<std::vector<scored_token>>();
+    s.own->set_prompt_watch([to = s.of_prompt, top = *g.scores](std::span<const token> sequence, std::size_t at,
+                                                                std::span<const float> logits) {
+      to->push_back(score_of(sequence[at], logits, top));
+    });
+  }
   return s;
 }
 
@@ -112,7 +121,7 @@ struct scheduler::parts {
   }
   void fail(order::shared& o, sequence& s, const std::string& why, bool is_refused, bool is_cut = false) {
     if (s.is_open) close(s, false);
-    o.tell({s.index, {}, {}, text_end::failure, why, is_refused, is_cut});
+    o.tell({s.index, {}, {}, {}, text_end::failure, why, is_refused, is_cut});
   }
   void begin(const held& o) {
     for (sequence& s : o->all) try {
@@ -128,6 +137,7 @@ struct scheduler::parts {
     p.index = s.index;
     while (s.own->has_unseen()) p.made.push_back(s.own->take_unseen());
     if (s.scores) p.scores = s.scores->take(s.own->sequence());
+    if (s.of_prompt && !p.made.empty()) p.prompt = std::exchange(*s.of_prompt, {});
     p.end = s.own->ended_by();
     p.failure = s.own->failure();
     {

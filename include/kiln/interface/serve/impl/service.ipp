@@ -13,6 +13,7 @@
 #include "kiln/interface/serve/metrics.hpp"
 #include "kiln/interface/serve/openai.hpp"
 #include "kiln/interface/serve/tracer.hpp"
+#include "kiln/version.hpp"
 
 namespace kiln::serve {
 
@@ -50,7 +51,21 @@ std::string new_id() {
 }
 
 // Requests that the service knows. A path that ends with * stands for all that begin so.
-enum class route { page, health, ready, metrics, models, model, chat, completions, embeddings, tokens, text, other };
+enum class route {
+  page,
+  health,
+  ready,
+  version,
+  metrics,
+  models,
+  model,
+  chat,
+  completions,
+  embeddings,
+  tokens,
+  text,
+  other
+};
 struct route_row {
   std::string_view path, method;
   route to;
@@ -59,6 +74,7 @@ constexpr std::array routes{
     route_row{"/", "GET", route::page},
     route_row{"/health", "GET", route::health},
     route_row{"/ready", "GET", route::ready},
+    route_row{"/version", "GET", route::version},
     route_row{"/metrics", "GET", route::metrics},
     route_row{"/v1/models", "GET", route::models},
     route_row{"/v1/models/*", "GET", route::model},
@@ -185,6 +201,11 @@ struct service::parts {
       }
       case route::health: return state("ok");
       case route::ready: return is_draining ? state("draining", 503) : state("ready");
+      case route::version: {
+        http_reply out;
+        out.body = text_of({{"version", version_text}});
+        return out;
+      }
       case route::metrics: {
         http_reply out;
         out.type = "text/plain; version=0.0.4";
@@ -242,6 +263,16 @@ service::service(service_options options) : parts_(new parts{std::move(options)}
 service::~service() = default;
 
 http_reply service::answer(const http_request& request) {
+  return finish(request, [&](const auto& record) { return parts_->call(request, record); });
+}
+http_reply service::refuse(const http_request& head, const api_error& why) {
+  return finish(head, [&](const auto& record) -> http_reply {
+    const route_row* const row = find_route(head.path);
+    record->route = row ? row->path : is_kserve(head.path) ? "/v2" : "other";
+    throw why;
+  });
+}
+http_reply service::finish(const http_request& request, const maker& make) {
   parts& p = *parts_;
   auto record = std::make_shared<request_record>();
   record->method = request.method.substr(0, 20), record->peer = request.peer;
@@ -252,7 +283,7 @@ http_reply service::answer(const http_request& request) {
     record->error = e.what();
   };
   try {
-    out = p.call(request, record);
+    out = make(record);
   } catch (const api_error& e) {
     refuse(e);
   } catch (const error& e) {

@@ -8,6 +8,10 @@ template <class Op> constexpr bool computes_floats() {
   return (detail::types_of<Op>().mask & dtypes::floats.mask) != 0;
 }
 
+// g++ 12 knows the address of a function instantiated here for no constant where it checks for undefined behavior, so
+// that what has one is asked of its kind.
+template <class Op> constexpr bool is_fold() { return kind_of<Op>() == op_kind::reduction && computes_floats<Op>(); }
+
 template <class Op> constexpr tile_function tile_of() {
   if constexpr (kind_of<Op>() == op_kind::pointwise && computes_floats<Op>())
     return kernels::pointwise_tile_of<Op>;
@@ -15,7 +19,7 @@ template <class Op> constexpr tile_function tile_of() {
     return nullptr;
 }
 template <class Op> constexpr fold_function fold_of() {
-  if constexpr (kind_of<Op>() == op_kind::reduction && computes_floats<Op>())
+  if constexpr (is_fold<Op>())
     return kernels::fold_tile_of<Op>;
   else
     return nullptr;
@@ -28,7 +32,7 @@ template <class Op> kernels::pointwise_steps block_steps_of() {
   return {};
 }
 template <class Op> kernels::fold_steps block_folds_of() {
-  if constexpr (fold_of<Op>() != nullptr)
+  if constexpr (is_fold<Op>())
     return kernels::fold_steps_of<Op>();
   else
     return {};
