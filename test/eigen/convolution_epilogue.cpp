@@ -50,6 +50,37 @@ value weight(builder& b, const problem& p, bool constant) {
   return constant ? b.constant(random_argument({dtype::f32, p.w}, 5).to_literal()) : b.input("w", dtype::f32, p.w);
 }
 
+// Convolutions of phases: extents that divide evenly and not, pads before alone, groups, one axis; and one whose pads
+// no phase has.
+TEST(convolution_epilogue, dilated_ones_are_convolutions_of_their_phases) {
+  struct dilated {
+    problem of;
+    bool of_phases;
+  };
+  for (const auto& [p, of_phases] :
+       {dilated{{"even", {2, 32, 40, 48}, {48, 32, 3, 3}, {.dilation = {2, 2}, .pads = {2, 2, 2, 2}}}, true},
+        dilated{{"uneven", {1, 64, 41, 50}, {64, 64, 3, 3}, {.dilation = {2, 3}, .pads = {2, 3, 2, 3}}}, true},
+        dilated{{"no pads", {1, 64, 53, 47}, {64, 64, 3, 3}, {.dilation = {4, 1}}}, true},
+        dilated{{"before", {1, 64, 48, 47}, {64, 64, 3, 3}, {.dilation = {2, 2}, .pads = {4, 4, 0, 0}}}, true},
+        dilated{{"odd pads", {1, 64, 40, 40}, {64, 64, 3, 3}, {.dilation = {2, 2}, .pads = {1, 1, 2, 2}}}, false}}) {
+    SCOPED_TRACE(p.name);
+    const dims channels{p.w[0], 1, 1};
+    const auto make = [&](builder& b) {
+      const value x = b.input("x", dtype::f32, p.x), y = x.conv(weight(b, p, true), p.attributes);
+      b.output((y + b.input("bias", dtype::f32, channels)).relu());
+    };
+    const auto of_image = [&](builder& b) {
+      b.output(b.input("x", dtype::f32, p.x).relu().conv(weight(b, p, true), p.attributes));
+    };
+    const executable e = compile_eigen(make);
+    EXPECT_EQ(e.report().steps[0].kernel.find("of phases") != std::string::npos, of_phases)
+        << e.report().steps[0].kernel;
+    expect_same(make, {2e-4, 2e-4});
+    expect_same(of_image, {2e-4, 2e-4});
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
 TEST(convolution_epilogue, equals_the_reference_with_weights_of_either_kind) {
   for (const problem& p : problems)
     for (const bool constant : {true, false}) {

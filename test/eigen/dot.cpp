@@ -78,6 +78,23 @@ TEST(dot, products_with_one_row_or_column) {
 }
 
 // One kernel, whose tiles multiply their sums by the number.
+// Few rows with a matrix beyond a core's caches, in parts of 512 columns.
+TEST(dot, few_rows_with_a_large_matrix) {
+  for (const std::int64_t m : {2, 7, 12})
+    for (const std::int64_t n : {1024, 1500, 1537}) {
+      SCOPED_TRACE(::testing::Message() << m << ' ' << n);
+      const auto make = [&](builder& b) {
+        const value x = b.input("x", dtype::f32, {2, m, 301}), w = b.input("w", dtype::f32, {2, 301, n});
+        b.output(x.dot(w));
+        b.output((x.slice({.axes = {0}, .starts = {0}, .ends = {1}}).dot(w) + b.input("bias", dtype::f32, {n})).relu() *
+                 b.input("column", dtype::f32, {m, 1}));
+        b.output(b.input("columns", dtype::f32, {301, m}).transpose({1, 0}).dot(b.input("v", dtype::f32, {301, n})));
+      };
+      expect_same(make, close);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+}
+
 TEST(dot, a_number_scales_the_product) {
   for (const std::int64_t m : {1, 5, 40}) {
     const auto make = [&](builder& b) {

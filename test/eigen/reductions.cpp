@@ -22,6 +22,8 @@ const reduction_case cases[] = {
     {{3, 0}, {0}},        {{2, 1, 3}, {1}},
     {{5, 2, 700}, {0}},   {{2, 3, 2, 3, 2}, {0, 2, 4}},
     {{700, 129}, {1}},    {{3, 2, 9, 2}, {-1, 1}},
+    {{53, 2}, {1}},       {{133, 3}, {1}},
+    {{9, 5, 7}, {-1}},    {{67, 13}, {1}},
 };
 
 template <class Op> void expect_reduced(std::initializer_list<dtype> types, double low, double high) {
@@ -79,9 +81,10 @@ TEST(reductions, sums_of_integers_wrap) {
   expect_same(make, random_inputs(make, 3, 1e9, 2e9), {0, 0});
 }
 TEST(reductions, nan_stays) {
-  for (const ints& axes : {ints{0}, ints{1}, ints{}}) {
+  for (const auto& [lens, axes] :
+       {reduction_case{{40, 150}, {0}}, {{40, 150}, {1}}, {{40, 150}, {}}, {{1500, 4}, {1}}}) {
     const auto make = [&](builder& b) {
-      const value x = b.input("x", dtype::f32, {40, 150});
+      const value x = b.input("x", dtype::f32, lens);
       b.output(b.add(op::reduce_max{axes}, x));
       b.output(b.add(op::reduce_min{axes}, x));
     };
@@ -100,6 +103,52 @@ TEST(reductions, long_sums_keep_their_digits) {
     std::fill_n(reinterpret_cast<float*>(in.data()), in.elements(), 0.1F);
     const std::vector<argument> inputs{in};
     EXPECT_NEAR(e.run(inputs)[0].to<double>()[0], 100000 * static_cast<double>(0.1F), 0.05);
+  }
+}
+
+value number(builder& b, float x) {
+  return b.constant(literal::of<float>(shape{dtype::f32, {1}}, std::vector<float>{x}));
+}
+value normalized(builder& b, value x, value scale, value shift) {
+  const value apart = x - x.reduce_mean({-1});
+  return apart / ((apart * apart).reduce_mean({-1}) + number(b, 1e-3F)).sqrt() * scale + shift;
+}
+
+// Some rows are transposed at a time, of which the last ones are computed twice where they are not in place.
+TEST(reductions, fused_over_short_rows) {
+  for (const std::int64_t n : {2, 3, 7, 16, 20, 24, 25})
+    for (const std::int64_t rows : {127, 128, 300, 2111}) {
+      SCOPED_TRACE(::testing::Message() << rows << ' ' << n);
+      const auto make = [&](builder& b) {
+        const value x = b.input("x", dtype::f32, {2, rows, n}), scale = b.input("scale", dtype::f32, {n}),
+                    shift = b.input("shift", dtype::f32, {n});
+        b.output(x.softmax(-1));
+        b.output(x.dot(b.input("w", dtype::f32, {n, n})).softmax(-1));
+        b.output(normalized(b, x, scale, shift));
+        b.output(((x - b.input("column", dtype::f32, {2, rows, 1})).exp() * scale).reduce_sum({-1}));
+        b.output(x.slice({.axes = {2}, .starts = {1}, .ends = {n}}).log_softmax(-1));
+        b.output(x.convert(dtype::f16).softmax(-1));
+      };
+      expect_same(make, random_inputs(make, 3, -3, 3), {1e-4, 1e-4});
+      if (::testing::Test::HasFailure()) return;
+    }
+}
+
+// Odd numbers of long rows are cut between the two threads; of the longest, nothing is kept from level to level.
+TEST(reductions, fused_over_rows_that_are_cut) {
+  for (const dims& lens : {dims{1, 16384}, dims{3, 33333}, dims{5, 20001}, dims{1, 300001}, dims{2, 270000}}) {
+    SCOPED_TRACE(to_string(shape{dtype::f32, lens}));
+    const auto make = [&](builder& b) {
+      const value x = b.input("x", dtype::f32, lens), scale = b.input("scale", dtype::f32, {lens[1]}),
+                  column = b.input("column", dtype::f32, {lens[0], 1});
+      b.output((x * column).log_softmax(-1));
+      b.output((x * column).softmax(-1) * number(b, 1e4F));
+      b.output(normalized(b, x, scale, column));
+      b.output(x.slice({.axes = {1}, .starts = {lens[1] - 1}, .ends = {-lens[1] - 1}, .steps = {-1}}).log_softmax(-1));
+      b.output((x * scale).reduce_max({-1}) + column);
+    };
+    expect_same(make, random_inputs(make, 3, -3, 3), {1e-4, 1e-4});
+    if (::testing::Test::HasFailure()) return;
   }
 }
 

@@ -58,6 +58,8 @@ class block_program {
   static std::int64_t row_stride(std::int64_t row);
   /// The widest strip whose row buffers stay in L2.
   std::int64_t strip_for(std::int64_t row) const;
+  /// Whether what folds have of two pieces of a row folds as its elements do.
+  bool folds_join() const;
 
  private:
   friend class block_cursor;
@@ -90,6 +92,9 @@ class block_cursor {
   void begin_row(const tile_program::stream* streams);
   void run(const tile_program::stream* streams, int level, std::int64_t at, std::int64_t n, bool past_cache);
   void end_level(const tile_program::stream* streams, int level, std::int64_t row);
+  /// What the folds of a level have of one row's pieces becomes that of each cursor. Folds must not prepare elements
+  /// (`folds_join`).
+  static void join_folds(std::span<block_cursor* const> pieces, int level);
   /// All levels of `count` adjacent rows. Streams begin at the first row's first element; their steps (0 or 1) go to
   /// the next row, those in `loops.operand[stream].folded` along a row.
   void strip(const tile_program::stream* streams, std::int64_t count, const row_loops& loops);
@@ -105,7 +110,14 @@ class block_cursor {
                   std::int64_t n);
   void run_uneven(const tile_program::stream* streams, const block_program::level& l, std::int64_t at, std::int64_t n);
   // What a level over `elements` of each stream prefetches; nothing until `set` says for how many elements at a time.
-  struct fetch_list;
+  struct fetch_list {
+    kernels::block_fetch of[most_streams];
+    std::int64_t each[most_streams];  // eighths of bytes for an element
+    std::size_t count = 0;
+    void set(std::int64_t elements) {
+      for (std::size_t k = 0; k < count; ++k) of[k].bytes = elements * each[k] / 8;
+    }
+  };
   fetch_list find_fetches(const tile_program::stream* streams, int level, std::int64_t elements) const;
   void staged(const tile_program::stream* streams, const block_program::level& l, block_program::width w,
               std::int64_t from, std::int64_t count, const std::int64_t* offsets);

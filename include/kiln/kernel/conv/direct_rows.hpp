@@ -45,7 +45,8 @@ template <class T> class direct_rows_convolution {
     strips_ = ceil_div(height_, strip_rows_);
     // Few strips are shared by output channels, too, though each share copies its strip. Rows of many channels that lie
     // far apart are written slower than adjacent parts of a few.
-    const std::int64_t least = height_ * width_ > 1024 ? std::max<std::int64_t>(1, ceil_div(outputs_, 64)) : 1;
+    const bool many = height_ * width_ > 1024 && !wide();
+    const std::int64_t least = many ? std::max<std::int64_t>(1, ceil_div(outputs_, 64)) : 1;
     const std::int64_t most = std::max<std::int64_t>(least, outputs_ / (4 * register_tile<T>::rows));
     const std::int64_t wanted = workers == 1 ? 1 : ceil_div(enough, images * blocks_ * strips_);
     share_ = std::max<std::int64_t>(1, ceil_div(outputs_, std::clamp(wanted, least, most)));
@@ -71,20 +72,31 @@ template <class T> class direct_rows_convolution {
       for (std::int64_t c = 0; c < inputs_; ++c)
         layout_.copy(strip + c * plane_, from + c * p_.input_pixels(), y0, rows, x0);
       const std::int64_t image = quotient(group, p_.groups), of_group = group - image * p_.groups;
-      const panel_place at{image, of_group * outputs_ + first, std::min(share_, outputs_ - first), 0, x0};
-      for (std::int64_t y = 0; y < rows; ++y)
-        run_row(strip + y * p_.stride[1] * layout_.row(), weights, output, at.of_row(y0 + y), epilogue);
+      // Long parts of the rows of a few channels are written one after the other.
+      const std::int64_t channels = std::min(share_, outputs_ - first);
+      const std::int64_t some = wide() ? 2 * register_tile<T>::rows : channels;
+      for (std::int64_t c = 0; c < channels; c += some) {
+        const panel_place at{image, of_group * outputs_ + first + c, std::min(some, channels - c), 0, x0};
+        for (std::int64_t y = 0; y < rows; ++y)
+          run_row(strip + y * p_.stride[1] * layout_.row(), weights, output, at.of_row(y0 + y), epilogue);
+      }
     });
   }
 
  private:
+  static constexpr std::int64_t most_columns = 512;
   static constexpr std::int64_t near_elements = 28 * 1024 / static_cast<std::int64_t>(sizeof(T));
 
-  // Columns of the output that a task takes.
+  // Columns of the output that a task takes: several panels where a window of one row reads few channels.
   static constexpr std::int64_t columns(const conv_problem& p) {
     const std::int64_t width = std::max<std::int64_t>(1, p.output(2));
-    return p.kernel[1] > 1 ? width : std::min<std::int64_t>(width, register_tile<T>::width);
+    if (p.kernel[1] > 1) return width;
+    std::int64_t cols = register_tile<T>::width;
+    while (cols < most_columns && p.group_inputs() * column_phases<T>::row_of(p, 2 * cols) <= near_elements / 2)
+      cols *= 2;
+    return std::min(width, cols);
   }
+  bool wide() const { return p_.kernel[1] == 1 && cols_ > register_tile<T>::width; }
 
   // The channels and columns of an output row that a task makes.
   struct panel_place {

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "kiln/kernel/amx/gemm.hpp"
+#include "kiln/kernel/gemm/few_rows.hpp"
 #include "kiln/kernel/gemm/vector_product.hpp"
 
 namespace kiln::kernels {
@@ -192,7 +193,7 @@ template <class T, class Epilogue = no_epilogue>
 void gemm_unpacked(thread_pool& pool, const gemm_problem<T>& problem, T* scratch, Epilogue&& epilogue = {}) {
   const gemm_problem<T> p = fold_batch(problem);
   if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
-  if (multiplied_as_vector(pool, p, epilogue)) return;
+  if (multiplied_as_vector(pool, p, epilogue) || multiplied_as_few_rows(pool, p, epilogue)) return;
   const std::int64_t block = depth_block<T>(p.k);
   const bool few_rows = p.m <= register_tile<T>::rows && p.b_col == 1;
   // rows apart by a large power of two share a few sets of the cache, whose ways have 4 KiB each

@@ -5,7 +5,8 @@
 
 #include "kiln/core/math.hpp"
 #include "kiln/kernel/reduce/problem.hpp"
-#include "kiln/kernel/simd/vector.hpp"
+#include "kiln/kernel/simd/strided_lanes.hpp"
+#include "kiln/kernel/simd/transpose.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::kernels {
@@ -108,6 +109,12 @@ template <class T, class A, class Step, class Again> class reducer {
     pool.parallel_for(tasks, [&](std::int64_t task, unsigned) {
       std::int64_t k = task * parts / tasks;
       const std::int64_t end = (task + 1) * parts / tasks;
+      if constexpr (std::is_same_v<E, A> && sizeof(A) >= 4)
+        if (p.inner == 1 && stretches == 1 && p.extent > 1 && p.extent < lanes) {
+          const std::int64_t some = (end - k) / lanes * lanes;
+          short_rows<S>(in + k * p.extent, p.extent, some, p.divisor, out + k);
+          k += some;
+        }
       if constexpr (S::is_extreme && std::is_same_v<E, A> && lanes >= 4)
         if (p.inner == 1 && stretches == 1 && p.extent >= lanes)
           for (; k + 4 <= end; k += 4) four_rows<S>(in + k * p.extent, p.extent, out + k);
@@ -161,6 +168,27 @@ template <class T, class A, class Step, class Again> class reducer {
         for (; k < n; ++k) all = add(all, S::prepared(x[k]));
       }
       return static_cast<A>(all);
+    }
+  }
+  // As many rows of n < lanes elements as vectors have lanes at once, each lane a row.
+  template <class S> static void short_rows(const A* x, std::int64_t n, std::int64_t rows, std::int64_t by, A* out) {
+    constexpr std::int64_t few = 4;  // that are read faster from where they lie
+    const bool gathers = native_bytes == 64 && n <= few;
+    const V divisor = broadcast<V>(static_cast<A>(by));
+    for (std::int64_t r = 0; r < rows; r += lanes, x += lanes * n) {
+      V acc;
+      if (gathers) {
+        acc = S::prepared_in_place(strided_lanes<V>(x, n));
+        for (std::int64_t k = 1; k < n; ++k) acc = S::combined(acc, S::prepared_in_place(strided_lanes<V>(x + k, n)));
+      } else {
+        alignas(64) A column[lanes * lanes];
+        transpose_block(x, n, column, lanes, lanes, n);
+        acc = S::prepared_in_place(load<V>(column));
+        for (std::int64_t k = 1; k < n; ++k) acc = S::combined(acc, S::prepared_in_place(load<V>(column + k * lanes)));
+      }
+      if constexpr (std::is_floating_point_v<A>)
+        if (by != 1) acc /= divisor;
+      store(out + r, acc);
     }
   }
   // Rows of n elements, one after the other: their lanes are folded together, since one row's take longer than its

@@ -135,15 +135,6 @@ void block_cursor::staged(const tile_program::stream* streams, const block_progr
   }
 }
 
-struct block_cursor::fetch_list {
-  kernels::block_fetch of[most_streams];
-  std::int64_t each[most_streams];  // eighths of bytes for an element
-  std::size_t count = 0;
-  void set(std::int64_t elements) {
-    for (std::size_t k = 0; k < count; ++k) of[k].bytes = elements * each[k] / 8;
-  }
-};
-
 block_cursor::fetch_list block_cursor::find_fetches(const tile_program::stream* streams, int level,
                                                     std::int64_t elements) const {
   fetch_list found;

@@ -1,5 +1,6 @@
 #include "kiln/backend/eigen/block_program.hpp"
 #include "kiln/backend/eigen/impl/tile_memory.hpp"
+#include "kiln/op/reduce.hpp"
 
 namespace kiln::eigen {
 
@@ -63,6 +64,7 @@ void block_cursor::run_uneven(const tile_program::stream* streams, const block_p
     add(s.place, size_of(s.type));
   }
   const bool overlaps = direct && may_overlap(streams, l);
+  fetch_list fetches = find_fetches(streams, static_cast<int>(&l - p_.levels_.data()), n);
   std::int64_t from = 0;
   for (const std::size_t w : {1U, 0U}) {
     const std::int64_t lanes = machine_.lanes[w];
@@ -71,7 +73,8 @@ void block_cursor::run_uneven(const tile_program::stream* streams, const block_p
     const std::int64_t blocks = (n - from) / lanes;
     frame_.valid = lanes;
     if (direct) {
-      machine_.run[w](l.code[w].data(), frame_, {blocks, moves[w], count});
+      fetches.set(lanes);
+      machine_.run[w](l.code[w].data(), frame_, {blocks, moves[w], count, fetches.of, fetches.count});
     } else {
       for (std::int64_t b = 0; b < blocks; ++b) {
         for (std::uint16_t place : l.kept) frame_.at[place] = home_[place] + (at + from + b * lanes) * 4;
@@ -83,6 +86,33 @@ void block_cursor::run_uneven(const tile_program::stream* streams, const block_p
   if (from == n || (overlaps && last_block(streams, l, 0, from, n))) return;
   for (std::uint16_t place : l.kept) frame_.at[place] = home_[place] + (at + from) * 4;
   staged(streams, l, block_width::narrow, from, n - from, nullptr);
+}
+
+bool block_program::folds_join() const {
+  for (const level& l : levels_)
+    for (const fold& f : l.folds) {
+      const operation& op = f.op;
+      if (!op.is<op::reduce_sum>() && !op.is<op::reduce_mean>() && !op.is<op::reduce_max>() &&
+          !op.is<op::reduce_min>() && !op.is<op::reduce_prod>())
+        return false;
+    }
+  return true;
+}
+
+void block_cursor::join_folds(std::span<block_cursor* const> pieces, int level) {
+  const block_program::level& l = pieces[0]->p_.levels_[static_cast<std::size_t>(level)];
+  const isa_table& isa = *kiln_eigen_isa();
+  for (const auto& f : l.folds) {
+    const auto block = [&](const block_cursor* c) { return reinterpret_cast<float*>(c->frame_.at[f.place]); };
+    const fold_function fold = isa.fold(f.op.table().index);
+    float total = 0;
+    f.op.table().start(f.op.data(), dtype::f32, reinterpret_cast<std::byte*>(&total));
+    for (const block_cursor* c : pieces) fold(f.op.data(), block(c), pieces[0]->machine_.lanes[1], &total);
+    for (block_cursor* c : pieces) {
+      f.steps->start(f.op.data(), block(c));
+      block(c)[0] = total;
+    }
+  }
 }
 
 }  // namespace kiln::eigen

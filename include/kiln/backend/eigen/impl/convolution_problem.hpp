@@ -2,7 +2,7 @@
 #include "kiln/backend/eigen/epilogue.hpp"
 #include "kiln/backend/eigen/isa.hpp"
 #include "kiln/graph/module.hpp"
-#include "kiln/runtime/tensor.hpp"
+#include "kiln/runtime/kernel.hpp"
 
 namespace kiln::eigen {
 
@@ -37,6 +37,9 @@ inline conv_problem problem_of(const op::convolution& conv, const ints& x, const
   }
   return p;
 }
+
+/// Dilated convolutions at stride 1 whose phases, as images of their own, are estimated to take less work.
+std::unique_ptr<kernel> lower_dilated_convolution(const kernel_request& r);
 
 /// `conv_epilogue::call` for the activation of a `fused_contraction` over pixels in NHWC.
 inline void activate_pixels(void* self, std::int64_t, std::int64_t, std::int64_t channels, std::int64_t,

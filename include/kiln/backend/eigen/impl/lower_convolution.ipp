@@ -318,6 +318,7 @@ static std::optional<fused_contraction> read_convolution(const kernel_request& r
 
 std::unique_ptr<kernel> lower_convolution(const kernel_request& r) {
   if (auto two = lower_expanded_depthwise(r)) return two;
+  if (auto dilated = lower_dilated_convolution(r)) return dilated;
   auto body = read_convolution(r);
   if (!body || !body->op.is<op::convolution>()) return nullptr;
   for (std::size_t k : body->operands)

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "kiln/backend/eigen/isa.hpp"
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/backend/eigen/reductions.hpp"
 #include "kiln/op/control/fused.hpp"
@@ -156,7 +157,7 @@ static const operation* single_reduction(const kernel_request& r) {
   return op->kind() == op_kind::reduction && r.inputs.size() == 1 && r.inputs[0].rank() > 0 ? op : nullptr;
 }
 
-// Rows of few floats, of which the kernel of rows folds several at once.
+// Rows of some vectors of floats, of which the kernel of rows folds several at once.
 static bool are_short_rows(const reduction_form& form, const shape& x, const inline_vector<bool, max_rank>& folded) {
   if (x.type != dtype::f32 || form.end == ending::root ||
       (form.kind != reduction_kind::sum && form.kind != reduction_kind::maximum &&
@@ -167,7 +168,8 @@ static bool are_short_rows(const reduction_form& form, const shape& x, const inl
   for (; d > 0 && folded[d - 1]; --d) row *= x.lens[d - 1];
   for (std::size_t k = 0; k < d; ++k)
     if (folded[k]) return false;
-  return row.is_constant() && row.value() > 1 && row.value() < 512;
+  const std::int64_t lanes = kiln_eigen_isa()->vector_bytes / static_cast<std::int64_t>(sizeof(float));
+  return row.is_constant() && row.value() >= lanes && row.value() < 512;
 }
 
 std::unique_ptr<kernel> lower_reduction(const kernel_request& r) {

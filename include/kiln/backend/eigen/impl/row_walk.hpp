@@ -23,6 +23,14 @@ inline const tensor& operand_of(const launch& l, std::size_t k) {
   return k < l.in.size() ? l.in[k] : l.out[k - l.in.size()];
 }
 
+/// Whether a result lies where an operand does.
+inline bool in_place(const launch& l) {
+  for (const tensor& to : l.out)
+    for (const tensor& from : l.in)
+      if (to.data == from.data) return true;
+  return false;
+}
+
 /// Elements from an operand's first one to its place `at` in the kept dims but the innermost.
 inline std::int64_t outer_offset(const row_loops& loops, std::size_t operand, std::int64_t at) {
   std::int64_t offset = 0;
@@ -170,5 +178,20 @@ std::optional<expanded_operands> find_expanded(const tile_program& p, const row_
 /// Of a thread.
 std::size_t expanded_scratch_bytes(const tile_program& p, const row_loops& loops, const expanded_operands& e);
 void run_expanded(const tile_program& p, const launch& l, const row_loops& loops, const expanded_operands& e);
+
+/// Many rows of so few floats that to fold the lanes of a vector takes longer than their elements: some of them are
+/// transposed in scratch, so that each lane is a row.
+bool are_short_rows(const tile_program& p, const row_loops& loops, std::span<const tensor> in,
+                    std::span<const tensor> out);
+/// Of a thread.
+std::size_t short_rows_scratch_bytes(const tile_program& p, const row_loops& loops);
+void run_short_rows(const tile_program& p, const launch& l, const row_loops& loops);
+
+/// Rows so few that threads would wait for each other, and so long that they are cut: each thread runs a level over its
+/// piece, then the pieces' folds become one.
+bool cuts_rows(const tile_program& p, const row_loops& loops, unsigned threads);
+/// Of all threads.
+std::size_t cut_rows_scratch_bytes(const tile_program& p, const row_loops& loops, unsigned threads);
+void run_cut_rows(const tile_program& p, const launch& l, const row_loops& loops);
 
 }  // namespace kiln::eigen

@@ -98,13 +98,6 @@ bool adjacent_rows(const tile_program& p, const row_loops& loops) {
   return apart && loops.folded.back() != 1;
 }
 
-bool in_place(const launch& l) {
-  for (const tensor& to : l.out)
-    for (const tensor& from : l.in)
-      if (to.data == from.data) return true;
-  return false;
-}
-
 void run_strips(const tile_program& p, const launch& l, const row_loops& loops) {
   const std::int64_t row = loops.row(), inner = loops.kept.back(),
                      outer = loops.rows() / std::max<std::int64_t>(1, inner);
@@ -247,6 +240,8 @@ void run_loops(const tile_program& p, const launch& l, const row_loops& loops) {
   const std::int64_t rows = loops.rows(), row = loops.row();
   if (rows == 0 || (row == 0 && !p.reduces())) return;
   if (adjacent_rows(p, loops)) return run_strips(p, l, loops);
+  if (cuts_rows(p, loops, l.pool->size())) return run_cut_rows(p, l, loops);
+  if (are_short_rows(p, loops, l.in, l.out)) return run_short_rows(p, l, loops);
   if (const auto t = find_transposed(p, loops)) return run_transposed(p, l, loops, *t);
   if (const auto e = joined_rows(p, loops)) return run_expanded(p, l, loops, *e);
   if (level_by_level(p, loops)) return run_batches(p, l, loops);
@@ -255,12 +250,15 @@ void run_loops(const tile_program& p, const launch& l, const row_loops& loops) {
   const bool cut = !p.reduces();      // without folds a long row is cut as well
   constexpr std::int64_t unit = 256;  // pieces are whole lines, so that vectors stay aligned
   const unsigned threads = l.pool->size();
-  std::int64_t cuts = cut ? std::max<std::int64_t>(1, (row + grain - 1) / grain) : 1;
-  cuts = balanced(std::max(std::min<std::int64_t>(cuts, 2 * threads), cuts / 2), threads);
+  // To begin a task takes a tenth of what it does: some for each thread are enough.
+  const auto some_tasks = [&](std::int64_t tasks) {
+    return balanced(std::max(std::min<std::int64_t>(tasks, 2 * threads), tasks / 2), threads);
+  };
+  const std::int64_t cuts = some_tasks(cut ? std::max<std::int64_t>(1, (row + grain - 1) / grain) : 1);
   const std::int64_t piece = cuts == 1 ? row : ((row + cuts - 1) / cuts + unit - 1) / unit * unit;
   const std::int64_t pieces = cuts == 1 ? 1 : (row + piece - 1) / piece;
   const std::int64_t some = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, piece));
-  const std::int64_t wanted = pieces == 1 ? balanced((rows + some - 1) / some, threads) : rows;
+  const std::int64_t wanted = pieces == 1 ? some_tasks((rows + some - 1) / some) : rows;
   const std::int64_t parts = std::min(rows, wanted), tasks = parts * pieces;
   const auto body = [&](std::int64_t task, unsigned worker) {
     const std::int64_t first = task / pieces * rows / parts, last = (task / pieces + 1) * rows / parts;
@@ -303,6 +301,8 @@ std::size_t rows_scratch_bytes(const tile_program& p, std::span<const tensor> in
   const row_loops loops = loops_of(p, in, out);
   if (adjacent_rows(p, loops))
     return threads * (p.blocks()->scratch_bytes(loops.row(), p.blocks()->strip_for(loops.row())) + strip_streams_bytes);
+  if (cuts_rows(p, loops, threads)) return cut_rows_scratch_bytes(p, loops, threads);
+  if (are_short_rows(p, loops, in, out)) return threads * short_rows_scratch_bytes(p, loops);
   if (const auto t = find_transposed(p, loops)) return threads * transposed_scratch_bytes(p, loops, *t);
   if (const auto e = joined_rows(p, loops)) return threads * expanded_scratch_bytes(p, loops, *e);
   if (level_by_level(p, loops)) return threads * batch_scratch_bytes(p, loops);

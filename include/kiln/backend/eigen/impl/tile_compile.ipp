@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "kiln/backend/eigen/block_program.hpp"
 #include "kiln/core/huge_page.hpp"
@@ -87,17 +88,36 @@ void tile_program::compile(const module_graph& body) {
   reduces_ = rows->reduces;
   folded_ = rows->folded;
   levels_ = rows->levels;
+  // What fits no cache is computed again: to write it and to read it takes longer.
+  constexpr std::int64_t longest_kept = 1 << 18;
+  const dimension row_elements = rows->row_elements();
+  const bool keeps = !row_elements.is_constant() || row_elements.value() <= longest_kept;
   std::vector<std::uint32_t> of(body.size());
+  std::map<std::pair<std::uint32_t, int>, std::uint32_t> again;
+  // An operand where level `level` reads it.
+  const auto operand = [&](const auto& self, std::uint32_t i, int level) -> std::uint32_t {
+    const auto& row = rows->values[i];
+    if (keeps || row.op != lower::row_op::pointwise || !row.full || row.level >= level) return of[row.source];
+    if (const auto found = again.find({i, level}); found != again.end()) return found->second;
+    std::vector<std::uint32_t> in;
+    for (std::uint32_t k : row.in) in.push_back(self(self, k, level));
+    value v;
+    v.type = body[i].results[0].type;
+    v.level = level;
+    return again[{i, level}] = add_pointwise(body[i].op, in, std::move(v));
+  };
   for (std::uint32_t i = 0; i < body.size(); ++i) {
     const auto& row = rows->values[i];
     value v;
     v.type = body[i].results[0].type;
     v.full = row.full;
     v.level = row.level;
-    v.kept = row.kept;
+    v.kept = row.kept && keeps;
     v.index = row.index;
     std::vector<std::uint32_t> in;
-    for (std::uint32_t k : row.in) in.push_back(of[k]);
+    const int reader = row.op == lower::row_op::reduction ? row.level - 1 : row.level;
+    for (std::uint32_t k : row.in)
+      in.push_back(row.full || row.op == lower::row_op::reduction ? operand(operand, k, reader) : of[k]);
     switch (row.op) {
       case lower::row_op::parameter:
         v.from = source::parameter;
@@ -114,14 +134,14 @@ void tile_program::compile(const module_graph& body) {
     }
   }
   for (const auto& r : rows->results) {
-    const std::uint32_t v = r.full ? full_operand(of[r.value], r.level) : of[r.value];
+    const std::uint32_t v = r.full ? full_operand(operand(operand, r.value, r.level), r.level) : of[r.value];
     if (values_[v].from == source::computed && values_[v].result < 0)
       values_[v].result = static_cast<std::int32_t>(results_.size());
     results_.push_back(v);
   }
   loads_.resize(static_cast<std::size_t>(levels_));
   for (int level = 0; level < levels_; ++level) {
-    const auto needed = rows->needed(level, true);
+    const auto needed = rows->needed(level, keeps);
     for (std::uint32_t i : rows->parameters)
       if (needed[i] && rows->values[i].full) loads_[static_cast<std::size_t>(level)].push_back(of[i]);
   }

@@ -61,7 +61,8 @@ template <bool Logarithm> variables import_softmax_1(node_context& c) {
   const std::int64_t axis = row_axis(c);
   if (static_cast<std::size_t>(axis) == x.rank())
     return {softmax_over(x.unsqueeze({axis}), {axis}, Logarithm).squeeze({axis})};
-  return {softmax_over(x, axes_from(axis, x.rank()), Logarithm)};
+  if (static_cast<std::size_t>(axis) + 1 == x.rank()) return {softmax_over(x, {axis}, Logarithm)};
+  return {softmax_over(x.flatten(axis), {1}, Logarithm).reshape(x.get_shape().lens)};
 }
 
 value hardmax_along(node_context& c, value x, std::int64_t axis) {

@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <new>
+
+#include "kiln/backend/eigen/block_program.hpp"
+#include "kiln/backend/eigen/impl/row_walk.hpp"
+#include "kiln/core/huge_page.hpp"
+#include "kiln/runtime/thread_pool.hpp"
+
+namespace kiln::eigen {
+namespace {
+
+constexpr unsigned most_pieces = 64;
+constexpr std::size_t cursor_bytes = padded_bytes(sizeof(block_cursor)),
+                      streams_bytes = row_loops::most_operands * sizeof(tile_program::stream);
+
+// Rows in pieces of whole blocks, the last one of a row aside; each has a cursor, streams and row buffers in scratch.
+struct pieces {
+  std::int64_t piece, of_row, all;
+  std::size_t bytes;
+
+  pieces(const tile_program& p, const row_loops& loops, unsigned threads) {
+    constexpr std::int64_t unit = 256, least = 8192;
+    const std::int64_t wanted = std::min(threads, most_pieces), row = loops.row();
+    piece = (std::max((row + wanted - 1) / wanted, least) + unit - 1) / unit * unit;
+    of_row = (row + piece - 1) / piece;
+    all = loops.rows() * of_row;
+    bytes = cursor_bytes + streams_bytes + padded_bytes(p.blocks()->scratch_bytes(piece, 0));
+  }
+};
+
+}  // namespace
+
+bool cuts_rows(const tile_program& p, const row_loops& loops, unsigned threads) {
+  constexpr std::int64_t shortest = 1 << 14;
+  const std::int64_t rows = loops.rows(), each = threads;
+  return threads > 1 && p.reduces() && p.blocks() && p.blocks()->folds_join() && loops.folded.size() == 1 &&
+         loops.row() >= shortest && rows < 4 * each && rows % each != 0;
+}
+
+std::size_t cut_rows_scratch_bytes(const tile_program& p, const row_loops& loops, unsigned threads) {
+  const pieces cut(p, loops, threads);
+  return static_cast<std::size_t>(cut.all) * cut.bytes;
+}
+
+void run_cut_rows(const tile_program& p, const launch& l, const row_loops& loops) {
+  const pieces cut(p, loops, l.pool->size());
+  const std::size_t count = loops.operand.size();
+  const auto scratch_of = [&](std::int64_t k) { return l.scratch.data() + static_cast<std::size_t>(k) * cut.bytes; };
+  const auto cursor_of = [&](std::int64_t k) { return std::launder(reinterpret_cast<block_cursor*>(scratch_of(k))); };
+  const auto streams_of = [&](std::int64_t k) {
+    return reinterpret_cast<tile_program::stream*>(scratch_of(k) + cursor_bytes);
+  };
+  const auto begin = [&](std::int64_t k) {
+    constexpr std::int64_t distance = 4096;  // see `row_walk`
+    auto& cursor =
+        *new (scratch_of(k)) block_cursor(*p.blocks(), scratch_of(k) + cursor_bytes + streams_bytes, cut.piece, 0);
+    const std::int64_t row = k / cut.of_row, from = k % cut.of_row * cut.piece;
+    for (std::size_t s = 0; s < count; ++s) {
+      const tensor& t = operand_of(l, s);
+      const ints& kept = loops.operand[s].kept;
+      const std::int64_t inner = kept.empty() ? 1 : loops.kept.back(), step = loops.operand[s].folded[0];
+      const std::int64_t first = outer_offset(loops, s, row / inner) + (kept.empty() ? 0 : row % inner * kept.back());
+      std::byte* const at = t.data + (first + from * step) * static_cast<std::int64_t>(size_of(t.type));
+      new (streams_of(k) + s) tile_program::stream{at, step};
+      if (step == 1) cursor.fetch_ahead(s, distance);
+    }
+    cursor.begin_row(streams_of(k));
+  };
+  for (int level = 0; level < p.levels(); ++level) {
+    l.pool->parallel_for(cut.all, [&](std::int64_t k, unsigned) {
+      if (level == 0) begin(k);
+      const std::int64_t from = k % cut.of_row * cut.piece;
+      cursor_of(k)->run(streams_of(k), level, 0, std::min(cut.piece, loops.row() - from), l.unread);
+      if (l.unread) kiln_eigen_isa()->blocks()->fence();
+    });
+    for (std::int64_t first = 0; first < cut.all; first += cut.of_row) {
+      stack_list<block_cursor*, most_pieces> row;
+      for (std::int64_t k = first; k < first + cut.of_row; ++k) row.push_back(cursor_of(k));
+      block_cursor::join_folds({row.begin(), row.size()}, level);
+      for (std::int64_t k = first; k < first + cut.of_row; ++k)
+        cursor_of(k)->end_level(streams_of(k), level, loops.row());
+    }
+  }
+}
+
+}  // namespace kiln::eigen
