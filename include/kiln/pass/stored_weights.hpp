@@ -66,8 +66,8 @@ constexpr std::optional<stored_weights> find_stored_weights(const Module& m, val
       at = *next;
       continue;
     }
-    out.halves = out.in_blocks && stored->bits == 4 && stored->block == 32 && m[out.instructions[k]].results[0].lens == lens &&
-                 detail::lies_in_halves(at, numbers.lens);
+    out.halves = out.in_blocks && stored->bits == 4 && stored->block == 32 &&
+                 m[out.instructions[k]].results[0].lens == lens && detail::lies_in_halves(at, numbers.lens);
     if (!out.halves) return std::nullopt;
     at = layout::standard(lens);
   }
@@ -75,8 +75,7 @@ constexpr std::optional<stored_weights> find_stored_weights(const Module& m, val
     if (!(at.lens[d] == dimension(1)) && !(at.strides[d] == dimension(0))) return std::nullopt;
   const auto is = [&](std::size_t d, std::size_t of) {
     return at.lens[rank - 2 + d] == lens[of] &&
-           (at.lens[rank - 2 + d] == dimension(1) ||
-            at.strides[rank - 2 + d] == (of == 1 ? dimension(1) : lens[1]));
+           (at.lens[rank - 2 + d] == dimension(1) || at.strides[rank - 2 + d] == (of == 1 ? dimension(1) : lens[1]));
   };
   const auto axis = static_cast<std::size_t>(along);
   if (!(at.offset == dimension(0)) || !is(0, axis) || !is(1, 1 - axis)) return std::nullopt;

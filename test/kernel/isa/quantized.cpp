@@ -300,7 +300,7 @@ TEST(quantized_of_a_level, rows_of_blocks_with_their_scales) {
           quantized_case c;
           c.form = {.k = k, .n = n, .block = 32, .bits = kind < 2 ? 4 : 8, .scales = scale_format::f16};
           c.form.zero = kind < 2 ? 8 : 128;
-          c.form.halves = kind < 2, c.in_rows = kind > 0;
+          c.form.halves = kind<2, c.in_rows = kind> 0;
           c.m = m;
           expect_products(c);
           expect_products_on_unit(c);

@@ -135,8 +135,7 @@ inline void pack_quantized(thread_pool& pool, std::byte* to, const quantized_for
     const std::int64_t cols = std::min<std::int64_t>(tile::width, f.n - col), before = col * f.blocks();
     std::uint32_t* const panel = data + col * words;
     if (s.rows)
-      return unpack_rows(f, s.rows, col, cols, width, panel,
-                         reinterpret_cast<std::uint16_t*>(to + at.scales) + before);
+      return unpack_rows(f, s.rows, col, cols, width, panel, reinterpret_cast<std::uint16_t*>(to + at.scales) + before);
     if (!whole) pack_numbers(panel, width, f, s.data, col, cols);
     if (whole && s.data.sign_offset != 0)  // bytes: adding half their range turns the highest bit
       for (std::int64_t i = 0; i < words * width; ++i) panel[i] ^= 0x80808080u;

@@ -166,9 +166,9 @@ class quantized_kernel final : public kernel {
     const bool four = form_.bits == 4, is_signed = numbers.get_shape().type == dtype::i8;
     const std::int64_t each = four ? 18 : 34, row = form_.blocks() * each;
     return form_.scales == scale_format::f16 && scales.get_shape().type == dtype::f16 && form_.block == 32 &&
-           (four || is_signed) && numbers.bytes() == scales.bytes() &&
-           at.offset == scale_at.offset * 2 + 2 && at.strides == dims{row, each, 1} &&
-           scale_at.strides[0] * 2 == dimension(row) && scale_at.strides[1] * 2 == dimension(each);
+           (four || is_signed) && numbers.bytes() == scales.bytes() && at.offset == scale_at.offset * 2 + 2 &&
+           at.strides == dims{row, each, 1} && scale_at.strides[0] * 2 == dimension(row) &&
+           scale_at.strides[1] * 2 == dimension(each);
   }
   // A constant operand's place. Steps count the fields of `bits` bits, where a byte has several.
   quantized_source::part part(const kernel_request& r, std::size_t k, bool depth_last, int bits,
