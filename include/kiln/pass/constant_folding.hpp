@@ -90,11 +90,25 @@ template <class Module> class constant_folder {
       if (!r_.template get_if<op::convert>({i, 0}) || r_[i].results[0].type != dtype::f32) return false;
       const value_id from = r_[i].inputs[0];
       const shape& stored = r_.shape_of(from);
-      return (stored.type == dtype::f16 || stored.type == dtype::bf16) && stored.is_constant() &&
-             bytes_of(stored) >= static_cast<std::int64_t>(least_late_scales) && viewed_constant(r_, from) &&
-             widens_late() &&
+      const constant_view c = viewed_constant(r_, from);  // scales may be a small part of the blocks that they scale
+      return (stored.type == dtype::f16 || stored.type == dtype::bf16) && stored.is_constant() && c &&
+             bytes_of(c.from->get_shape()) >= static_cast<std::int64_t>(least_late_scales) && widens_late() &&
              (only_scales(i) ||
               (bytes_of(stored) >= static_cast<std::int64_t>(least_late_bytes) && only_right_of_dots(i)));
+    }
+    return false;
+  }
+  // Whether a view shows the numbers or the scales of blocks of a constant, which kernels read where they lie.
+  constexpr bool stays_in_blocks(std::uint32_t i) const {
+    if (std::is_constant_evaluated()) return false;
+    if constexpr (std::is_same_v<typename rewriter<Module>::operation, operation>) {
+      if (!widens_late() || r_[i].results[0].rank() != 3) return false;
+      for (const std::uint32_t u : r_.users(i)) {
+        if (u == rewriter<Module>::output_user) return false;
+        const auto* const blocks = r_.template get_if<op::block_dequantize>({u, 0});
+        if (!(blocks && normal_axis(blocks->axis, 3) == 2) && !is_widened_late(u)) return false;
+      }
+      return true;
     }
     return false;
   }
@@ -153,7 +167,7 @@ template <class Module> class constant_folder {
       if (l_at) put(i, r_.add_literal(laid_out(l, *l_at), r_[i].inputs));
       return;
     }
-    if (only_views_read(i)) return;
+    if (only_views_read(i) || stays_in_blocks(i)) return;
     const std::int64_t from = bytes_of(c.from->get_shape());
     if (bytes_of(out) > from &&
         (!needs_elements(i) || repeats_for_dots(i, c.at) || !affordable(i, bytes_of(out), from)))

@@ -13,12 +13,27 @@ struct stored_weights {
   small_vector<std::uint32_t> instructions;  ///< the views, from the product on, and then the op
   std::int64_t depth = 0, columns = 0;
   bool depth_last = false;  ///< whether the depth is the last dim of the numbers, else the first of two
+  /// Operands are [columns, blocks, numbers of a block] or [columns, blocks, 1] rather than of two dims.
+  bool in_blocks = false;
+  /// So they are, and the matrix has of each 32 numbers of 4 bits those at even places first, and then the others.
+  bool halves = false;
 };
 
 /// Bits of one number of such weights.
 constexpr std::int64_t stored_bits(const op::block_dequantize& op, dtype data) {
   return op.bits == 8 ? bits_of(data) : op.bits;
 }
+
+namespace detail {
+
+/// Whether elements lie as [columns, blocks, 2, 16] where the last two dims of [columns, blocks, 32] are pairs of
+/// adjacent ones.
+constexpr bool lies_in_halves(const layout& at, const dims& numbers) {
+  return at.lens == dims{numbers[0], numbers[1], 2, 16} && at.offset == dimension(0) &&
+         at.strides == dims{numbers[1] * 32, 32, 1, 2};
+}
+
+}  // namespace detail
 
 /// What `rhs` is if it is one such matrix of type `t`, the same for the whole batch, whose blocks are whole 32-bit
 /// words.
@@ -36,27 +51,39 @@ constexpr std::optional<stored_weights> find_stored_weights(const Module& m, val
   const auto& made = m.producer(v);
   const auto* stored = made.kind == instruction_kind::op ? made.op.template get_if<op::block_dequantize>() : nullptr;
   const shape& numbers = m.shape_of(v);
-  if (!stored || numbers.rank() != 2 || !numbers.is_constant()) return std::nullopt;
+  if (!stored || (numbers.rank() != 2 && numbers.rank() != 3) || !numbers.is_constant()) return std::nullopt;
+  dims lens = numbers.lens;
+  std::int64_t along = normal_axis(stored->axis, lens.size());
+  if (lens.size() == 3) {  // blocks are a dim of their own
+    if (along != 2 || !(lens[2] == dimension(stored->block)) || made.inputs.size() != 2) return std::nullopt;
+    lens = {lens[0], lens[1] * lens[2]}, along = 1;
+    out.in_blocks = true;
+  }
   layout at = layout::standard(numbers.lens);
   for (std::size_t k = out.instructions.size(); k-- > 0;) {
     const auto next = m[out.instructions[k]].op.map(at);
-    if (!next) return std::nullopt;
-    at = *next;
+    if (next) {
+      at = *next;
+      continue;
+    }
+    out.halves = out.in_blocks && stored->bits == 4 && stored->block == 32 &&
+                 m[out.instructions[k]].results[0].lens == lens && detail::lies_in_halves(at, numbers.lens);
+    if (!out.halves) return std::nullopt;
+    at = layout::standard(lens);
   }
   for (std::size_t d = 0; d + 2 < rank; ++d)
     if (!(at.lens[d] == dimension(1)) && !(at.strides[d] == dimension(0))) return std::nullopt;
   const auto is = [&](std::size_t d, std::size_t of) {
-    return at.lens[rank - 2 + d] == numbers.lens[of] &&
-           (at.lens[rank - 2 + d] == dimension(1) ||
-            at.strides[rank - 2 + d] == (of == 1 ? dimension(1) : numbers.lens[1]));
+    return at.lens[rank - 2 + d] == lens[of] &&
+           (at.lens[rank - 2 + d] == dimension(1) || at.strides[rank - 2 + d] == (of == 1 ? dimension(1) : lens[1]));
   };
-  const auto axis = static_cast<std::size_t>(normal_axis(stored->axis, 2));
+  const auto axis = static_cast<std::size_t>(along);
   if (!(at.offset == dimension(0)) || !is(0, axis) || !is(1, 1 - axis)) return std::nullopt;
   out.op = *stored;
   for (const value_id i : made.inputs) out.operands.push_back(i);
   out.instructions.push_back(v.instruction);
   out.depth_last = axis == 1;
-  out.depth = numbers.lens[axis].value(), out.columns = numbers.lens[1 - axis].value();
+  out.depth = lens[axis].value(), out.columns = lens[1 - axis].value();
   if (stored->block * stored_bits(*stored, m.shape_of(out.operands[0]).type) % 32 != 0) return std::nullopt;
   return out;
 }

@@ -4,9 +4,11 @@
 
 #include <cstring>
 #include <fstream>
+#include <random>
 
 #include "generate/weights/tiny_model.hpp"
 #include "kiln/config.hpp"
+#include "kiln/generate/saved_model.hpp"
 
 // Matrices of 16 bits that are large enough to stay so until they are packed.
 namespace kiln::language::testing {
@@ -103,13 +105,17 @@ std::string wide_blocks() {
       {"attention.head_count", 16}, {"attention.head_count_kv", 4}, {"feed_forward_length", 2816}};
   for (const auto& [key, n] : sizes) w.whole(std::string("llama.") + key, n);
   w.real("llama.attention.layer_norm_rms_epsilon", 1e-5F), w.real("llama.rope.freq_base", 10000);
-  std::string block(18, '\x5a');
+  std::string block(18, '\0');
+  std::minstd_rand random;
   const half scale(0.01F);
   std::memcpy(block.data(), &scale, 2);
   const auto matrix = [&](const std::string& role, std::int64_t rows, std::int64_t columns) {
     std::string all;
     all.reserve(static_cast<std::size_t>(rows * columns / 32) * 18);
-    for (std::int64_t k = 0; k < rows * columns / 32; ++k) all += block;
+    for (std::int64_t k = 0; k < rows * columns / 32; ++k) {
+      for (std::size_t i = 2; i < block.size(); ++i) block[i] = static_cast<char>(random());
+      all += block;
+    }
     w.tensor({role + ".weight", "", {rows, columns}, std::move(all), 2});
   };
   std::vector<float> ones(1024, 1);
@@ -124,6 +130,19 @@ std::string wide_blocks() {
   }
   vector("output_norm"), matrix("output", 1024, 1024);
   return w.file();
+}
+
+// A saved model has the numbers and the scales apart.
+TEST(loading, blocks_beside_their_scales_give_what_they_do_apart) {
+  const test::temporary_folder folder;
+  const auto file = folder.write("model.gguf", wide_blocks());
+  const auto found = logits_of(*load_path(file));
+  save_model(read_config(file), folder.path() / "saved");
+  const auto expected = logits_of(*load_path(folder.path() / "saved"));
+  float most = 0;
+  for (const float x : expected) most = std::max(most, std::abs(x));
+  EXPECT_GT(most, 0.1F);
+  for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(found[i], expected[i], 2e-5F * most) << i;
 }
 
 // What is repacked lies in memory that what is packed takes over, matrix by matrix, and scales stay in 16 bits.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernel/isa/random_values.hpp"
+#include "kiln/core/half.hpp"
 #include "kiln/kernel/quantized/gemm.hpp"
 
 namespace kiln::kernels {
@@ -15,6 +16,7 @@ struct quantized_case {
   quantized_form form;
   storage stored = storage::packed_rows;
   std::int64_t m = 1;
+  bool in_rows = false;  ///< blocks with their scales
 };
 void PrintTo(const quantized_case& c, std::ostream* out) {
   *out << c.form.bits << " bits, " << c.m << 'x' << c.form.k << 'x' << c.form.n << ", blocks of " << c.form.block
@@ -59,7 +61,7 @@ class quantized_product {
   std::vector<float> computed(bool rounds, bool fours, bool on_unit = false) const {
     thread_pool pool(3);
     quantized_source from;
-    std::vector<std::byte> data, scales(scales_.size() * 4), zeros;
+    std::vector<std::byte> data, scales(scales_.size() * 4), zeros, rows;
     store_numbers(from.data, data);
     from.scales = {scales.data(), 1, f_.blocks()};
     std::memcpy(scales.data(), scales_.data(), scales.size());
@@ -67,6 +69,7 @@ class quantized_product {
     store_zeros(from.zeros, zeros, from.data.sign_offset);
     std::vector<std::byte, aligned_allocator<std::byte>> packed(static_cast<std::size_t>(quantized_places(f_).size)),
         scratch;
+    if (c_.in_rows) store_rows(data, rows), from.rows = rows.data();
     pack_quantized(pool, packed.data(), f_, from);
     std::vector<float> c(static_cast<std::size_t>(c_.m * f_.n), -77);
     quantized_problem p{f_, c_.m, a_.data(), f_.k, packed.data(), c.data(), f_.n, rounds, on_unit};
@@ -144,9 +147,11 @@ class quantized_product {
   void store_numbers(quantized_source::part& to, std::vector<std::byte>& data) const {
     if (c_.stored == storage::packed_rows) {
       data.resize(static_cast<std::size_t>(f_.n * f_.depth() / each_));
-      for (std::size_t i = 0; i < numbers_.size(); ++i)
+      for (std::size_t k = 0; k < numbers_.size(); ++k) {
+        const std::size_t in_block = k % 32, i = f_.halves ? k - in_block + in_block % 16 * 2 + in_block / 16 : k;
         data[i / static_cast<std::size_t>(each_)] |= static_cast<std::byte>(
-            numbers_[i] << (i % static_cast<std::size_t>(each_) * static_cast<std::size_t>(f_.bits)));
+            numbers_[k] << (i % static_cast<std::size_t>(each_) * static_cast<std::size_t>(f_.bits)));
+      }
       to = {data.data(), 1, f_.depth(), f_.bits};
       return;
     }
@@ -158,6 +163,16 @@ class quantized_product {
         data[static_cast<std::size_t>(k * to.k_step + j * to.n_step)] =
             static_cast<std::byte>(number(k, j) - static_cast<std::uint32_t>(to.sign_offset));
     to.at = data.data();
+  }
+  // Blocks of a scale and numbers each.
+  void store_rows(const std::vector<std::byte>& data, std::vector<std::byte>& to) const {
+    const auto bytes = static_cast<std::size_t>(f_.words() * 4);
+    for (std::size_t b = 0; b < scales_.size(); ++b) {
+      const half scale(scales_[b]);
+      const auto* const scale_bytes = reinterpret_cast<const std::byte*>(&scale);
+      to.insert(to.end(), scale_bytes, scale_bytes + 2);
+      for (std::size_t i = 0; i < bytes; ++i) to.push_back(data[b * bytes + i] ^ std::byte(f_.bits == 8 ? 0x80 : 0));
+    }
   }
   void store_zeros(quantized_source::part& to, std::vector<std::byte>& zeros, int sign_offset) const {
     if (f_.zeros == zero_format::floats) {
@@ -269,6 +284,23 @@ TEST(quantized_of_a_level, every_number_of_rows_and_columns) {
         for (const auto zeros : {zero_format::uniform, zero_format::bytes}) {
           quantized_case c;
           c.form = {.k = k, .n = n, .block = 32, .bits = 4, .zeros = zeros, .zero = 8};
+          c.m = m;
+          expect_products(c);
+          expect_products_on_unit(c);
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+}
+
+// Blocks beside their scales, as files have them, whose bytes have halves of 32 numbers; halves by themselves.
+TEST(quantized_of_a_level, rows_of_blocks_with_their_scales) {
+  for (const std::int64_t m : {1, 3, 6, 13, 29})
+    for (const std::int64_t n : {1, 16, 33, 64, 130})
+      for (const std::int64_t k : {32, 96, 1120})
+        for (const int kind : {0, 1, 2}) {
+          quantized_case c;
+          c.form = {.k = k, .n = n, .block = 32, .bits = kind < 2 ? 4 : 8, .scales = scale_format::f16};
+          c.form.zero = kind < 2 ? 8 : 128;
+          c.form.halves = kind<2, c.in_rows = kind> 0;
           c.m = m;
           expect_products(c);
           expect_products_on_unit(c);

@@ -76,7 +76,7 @@ inline constexpr std::string_view rows_input = "kiln.rows";
 bool takes_types(const config& c);
 
 /// A decoder that is built of weights alone, as `make_plan` builds it; errors of `open_weights` and `build_decoder`.
-built_decoder decoder_of(const config& c);
+built_decoder decoder_of(const config& c, bool blocks_stay = false);
 
 /// The name of the note of a saved program that says how many tokens its decoder takes.
 inline constexpr std::string_view context_note = "language.context_length";

@@ -171,7 +171,7 @@ std::optional<std::int64_t> saved_context(const std::string& path) {
 
 // A decoder that is built of weights alone, or was saved, and its inputs as a file with a graph would declare them. The
 // context is bounded by the model's.
-onnx::imported built_model(const config& c, std::vector<onnx::value_info>& inputs,
+onnx::imported built_model(const config& c, const target& t, std::vector<onnx::value_info>& inputs,
                            std::optional<std::int64_t>& context) {
   onnx::imported out;
   std::optional<std::int64_t> most;
@@ -182,7 +182,7 @@ onnx::imported built_model(const config& c, std::vector<onnx::value_info>& input
     out.graph = load_program(path);
     most = saved_context(path);
   } else {
-    built_decoder made = decoder_of(c);
+    built_decoder made = decoder_of(c, t.name() == "eigen");  // whose kernels read blocks where the file has them
     out.graph = std::move(made.graph);
     out.remarks = std::move(made.remarks);
     most = made.context;
@@ -270,10 +270,10 @@ bool takes_types(const config& c) {
   return !source.has_graph() && format_of(source.path) != model_format::kiln;
 }
 
-built_decoder decoder_of(const config& c) {
+built_decoder decoder_of(const config& c, bool blocks_stay) {
   const weight_source from = open_weights(c);
   return build_decoder(from, from.about.text_or("model_type", c.type), now, past, c.compute_type.value_or(dtype::f32),
-                       false, c.weight_type);
+                       false, c.weight_type, blocks_stay);
 }
 
 std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options,
@@ -298,7 +298,7 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
   if (has_graph)
     inputs = source.in_memory ? onnx::model_inputs(source.bytes) : onnx::model_inputs(source.path);
   else
-    model = built_model(c, inputs, context);
+    model = built_model(c, t, inputs, context);
   described_inputs known(c, inputs);
   if (has_graph) {
     for (const onnx::value_info& v :

@@ -2,7 +2,7 @@
 
 #include "kiln/core/narrow.hpp"
 #include "kiln/kernel/gemm/pack.hpp"
-#include "kiln/kernel/quantized/problem.hpp"
+#include "kiln/kernel/quantized/stored_rows.hpp"
 
 namespace kiln::kernels {
 
@@ -127,13 +127,15 @@ inline void pack_quantized(thread_pool& pool, std::byte* to, const quantized_for
   const quantized_places at(f);
   const std::int64_t words = f.blocks() * f.words();
   // rows of whole words are packed as words
-  const bool whole = s.data.bits == f.bits && s.data.k_step == 1 && s.data.n_step == f.depth();
+  const bool whole = !s.rows && s.data.bits == f.bits && s.data.k_step == 1 && s.data.n_step == f.depth();
   auto* const data = reinterpret_cast<std::uint32_t*>(to);
   if (whole) pack_b<std::int32_t>(pool, reinterpret_cast<std::int32_t*>(to), s.data.at, 1, words, words, f.n);
   pool.parallel_for(ceil_div(f.n, tile::width), [&](std::int64_t task, unsigned) {
     const std::int64_t col = task * tile::width, width = panel_width<std::int32_t>(col, f.n);
     const std::int64_t cols = std::min<std::int64_t>(tile::width, f.n - col), before = col * f.blocks();
     std::uint32_t* const panel = data + col * words;
+    if (s.rows)
+      return unpack_rows(f, s.rows, col, cols, width, panel, reinterpret_cast<std::uint16_t*>(to + at.scales) + before);
     if (!whole) pack_numbers(panel, width, f, s.data, col, cols);
     if (whole && s.data.sign_offset != 0)  // bytes: adding half their range turns the highest bit
       for (std::int64_t i = 0; i < words * width; ++i) panel[i] ^= 0x80808080u;

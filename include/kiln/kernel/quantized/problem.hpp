@@ -33,6 +33,7 @@ struct quantized_form {
   float zero = 0;           ///< of all blocks, where they are uniform
   number_format numbers{};  ///< floats have 4 or 8 bits, and no zero points
   float factor = 1;         ///< of all blocks
+  bool halves = false;      ///< of 32 numbers of 4 bits, byte j has numbers j and j + 16 rather than 2 j and 2 j + 1
 
   constexpr std::int64_t blocks() const { return (k + block - 1) / block; }
   constexpr std::int64_t words() const { return block * bits / 32; }  ///< of a block
@@ -49,6 +50,9 @@ struct quantized_source {
     int sign_offset = 0;  ///< what makes signed ones unsigned
   };
   part data, scales, zeros;
+  /// Instead: a row for each n of blocks of 32 numbers, each its f16 scale and then its numbers; or null. Numbers of 8
+  /// bits are signed.
+  const std::byte* rows = nullptr;
   scale_format scale_type = scale_format::f32;
   scale_format float_zeros = scale_format::f32;  ///< of zero points that are floats
 };

@@ -18,12 +18,17 @@ template <class Sum> struct row_places {
   std::ptrdiff_t each = 1;
 };
 
-/// Sixteen numbers of a row from k on, zeros after the depth.
-KILN_FN vec<float, 16> sixteen_of(const float* x, std::int64_t k, std::int64_t depth) {
+/// Sixteen numbers of a row that meet weights from k on, zeros after the depth; k is a multiple of 16.
+KILN_FN vec<float, 16> sixteen_of(const quantized_form& f, const float* x, std::int64_t k) {
   using F = vec<float, 16>;
-  if (k + 16 <= depth) return load<F>(x + k);
+  if (f.halves) {  // rows are of whole blocks
+    const float* const low = x + k - k % 32 / 2;
+    return __builtin_shufflevector(load<vec<float, 8>>(low), load<vec<float, 8>>(low + 16), 0, 8, 1, 9, 2, 10, 3, 11, 4,
+                                   12, 5, 13, 6, 14, 7, 15);
+  }
+  if (k + 16 <= f.k) return load<F>(x + k);
   F v{};
-  if (k < depth) std::memcpy(&v, x + k, static_cast<std::size_t>(depth - k) * 4);
+  if (k < f.k) std::memcpy(&v, x + k, static_cast<std::size_t>(f.k - k) * 4);
   return v;
 }
 
@@ -67,7 +72,7 @@ template <int Bits, class Sum> void round_row(const quantized_form& f, const flo
     const std::int64_t first = b * f.block, last = first + f.block;
     I greatest{};  // magnitudes compare as their bits do, and NaN is above all
     for (std::int64_t k = first; k < last; k += lanes) {
-      const I magnitude = (I)sixteen_of(x, k, f.k) & 0x7fffffff;
+      const I magnitude = (I)sixteen_of(f, x, k) & 0x7fffffff;
       greatest = magnitude > greatest ? magnitude : greatest;
     }
     const auto larger = [](auto a, auto c) __attribute__((always_inline)) { return a > c ? a : c; };
@@ -79,7 +84,7 @@ template <int Bits, class Sum> void round_row(const quantized_form& f, const flo
     for (std::int64_t l = first; l < last; l += at.line, line += at.line_step)
       for (std::int64_t k = l; k < l + at.line; k += lanes) {
         constexpr float round_to_integer = 0x1.8p23F;
-        const I q = (I)(sixteen_of(x, k, f.k) * inverse + round_to_integer) << 24 >> 24;
+        const I q = (I)(sixteen_of(f, x, k) * inverse + round_to_integer) << 24 >> 24;
         sum += q;
         const B bytes = lowest_bytes(q);
         B ordered;
@@ -111,7 +116,7 @@ template <int Bits> void split_row(const quantized_form& f, const float* x, cons
   std::byte* line = at.to;
   const std::int64_t depth = at.line / 2;
   for (std::int64_t k = 0; k < f.depth(); k += depth, line += at.line_step) {
-    const F low = sixteen_of(x, k, f.k), high = depth > 16 ? sixteen_of(x, k + 16, f.k) : F{};
+    const F low = sixteen_of(f, x, k), high = depth > 16 ? sixteen_of(f, x, k + 16) : F{};
     std::byte* to = line;
     const auto put = [&](U a, U b) __attribute__((always_inline)) {
       const U both = a >> 16 | (b & upper);
@@ -137,7 +142,9 @@ template <int Bits> void split_row(const quantized_form& f, const float* x, cons
 
 /// Copies one row to whole blocks, and sums up its blocks.
 inline void copy_row(const quantized_form& f, const float* x, float* to, float* sums) {
-  if (to) {
+  if (to && f.halves) {
+    for (std::int64_t k = 0; k < f.k; k += 16) store(to + k, sixteen_of(f, x, k));
+  } else if (to) {
     std::copy_n(x, f.k, to);
     std::fill(to + f.k, to + f.depth(), 0.0F);
   }

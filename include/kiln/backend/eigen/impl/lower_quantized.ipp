@@ -5,6 +5,7 @@
 #include "kiln/core/mapped_file.hpp"
 #include "kiln/lower/stored_product.hpp"
 #include "kiln/op/quant/range.hpp"
+#include "kiln/pass/constants.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 #include "kiln/runtime/widened_constant.hpp"
 
@@ -40,6 +41,7 @@ class quantized_kernel final : public kernel {
     form_.zero = static_cast<float>(op.zero + sign_offset);
     form_.numbers = number_format_of(op.floats ? dtype::f4e2m1 : data);
     form_.factor = op.factor;
+    form_.halves = b.weights.halves;
     if (operands_.size() > 2)
       form_.zeros = is_float(r.inputs[operands_[2]].type) ? zero_format::floats : zero_format::bytes;
     const quantized_table& isa = *kiln_eigen_quantized();
@@ -57,8 +59,19 @@ class quantized_kernel final : public kernel {
       return isa.are_halves(scales.bytes(), scales.elements()) ? scale_format::f16 : scale_format::f32;
     }));
     packed_ = r.packed(static_cast<std::size_t>(isa.packed_size(form_)), [&](std::byte* to) {
-      from.data = part(r, 0, b.weights.depth_last, static_cast<int>(op.bits), sign_offset);
-      from.scales = part(r, 1, b.weights.depth_last, 8, 0);
+      literal numbers, rows_of_scales;
+      if (b.weights.in_blocks && lies_in_rows_of_blocks(r)) {
+        const std::int64_t first = r.constant_layouts[operands_[1]].offset.value() * 2;
+        from.rows = scales.bytes() + first;
+      } else if (b.weights.in_blocks) {
+        numbers = laid_out(*stored_constant(r, operands_[0]), r.constant_layouts[operands_[0]]);
+        rows_of_scales = laid_out(scales, r.constant_layouts[operands_[1]]);
+        from.data = {numbers.bytes(), 1, form_.depth(), static_cast<int>(op.bits), sign_offset};
+        from.scales = {rows_of_scales.bytes(), 1, form_.blocks()};
+      } else {
+        from.data = part(r, 0, b.weights.depth_last, static_cast<int>(op.bits), sign_offset);
+        from.scales = part(r, 1, b.weights.depth_last, 8, 0);
+      }
       if (form_.zeros != zero_format::uniform)
         from.zeros = part(r, 2, b.weights.depth_last, form_.zeros == zero_format::bytes ? static_cast<int>(op.bits) : 8,
                           sign_offset);
@@ -146,6 +159,17 @@ class quantized_kernel final : public kernel {
     p.rounds = rounds_;
     return p;
   }
+  // Whether numbers and scales are parts of rows of blocks, each its f16 scale and then its numbers.
+  bool lies_in_rows_of_blocks(const kernel_request& r) const {
+    const literal &numbers = *stored_constant(r, operands_[0]), &scales = *stored_constant(r, operands_[1]);
+    const layout &at = r.constant_layouts[operands_[0]], &scale_at = r.constant_layouts[operands_[1]];
+    const bool four = form_.bits == 4, is_signed = numbers.get_shape().type == dtype::i8;
+    const std::int64_t each = four ? 18 : 34, row = form_.blocks() * each;
+    return form_.scales == scale_format::f16 && scales.get_shape().type == dtype::f16 && form_.block == 32 &&
+           (four || is_signed) && numbers.bytes() == scales.bytes() && at.offset == scale_at.offset * 2 + 2 &&
+           at.strides == dims{row, each, 1} && scale_at.strides[0] * 2 == dimension(row) &&
+           scale_at.strides[1] * 2 == dimension(each);
+  }
   // A constant operand's place. Steps count the fields of `bits` bits, where a byte has several.
   quantized_source::part part(const kernel_request& r, std::size_t k, bool depth_last, int bits,
                               int sign_offset) const {
@@ -171,9 +195,10 @@ class quantized_kernel final : public kernel {
   buffer packed_;
 };
 
-// Whether an operand of 2 dims lies so that fields of a byte are adjacent.
-bool lies_in_rows(const kernel_request& r, std::size_t i) {
+// Whether an operand lies so that fields of a byte are adjacent.
+bool lies_in_rows(const kernel_request& r, std::size_t i, bool in_blocks) {
   const layout& at = r.constant_layouts[i];
+  if (in_blocks) return at.lens.size() == 3 && is_constant(at.lens) && is_constant(at.strides);
   return at.lens.size() == 2 && is_constant(at.lens) && at.strides[0].is_constant() &&
          (at.strides[1] == dimension(1) || at.lens[1] == dimension(1));
 }
@@ -187,7 +212,7 @@ std::unique_ptr<kernel> lower_quantized(const kernel_request& r) {
     const dtype t = r.inputs[body->operands[k]].type;
     const bool is_read =
         k == 0 || t == dtype::f8e8m0 || t == dtype::f8e4m3fn || (t != dtype::f64 && !quantize::is_float8(t));
-    if (!lies_in_rows(r, body->operands[k]) || !is_read) return nullptr;
+    if (!lies_in_rows(r, body->operands[k], body->weights.in_blocks) || !is_read) return nullptr;
   }
   return std::make_unique<quantized_kernel>(*body, r);
 }

@@ -33,6 +33,7 @@ struct architecture {
   std::int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, depth = 0, vocabulary = 0, context = 0;
   dtype type = dtype::f32;  ///< that it computes in; norms, angles and bounded scores are of f32 in any
   std::optional<quantize::weight_type> weights;  ///< that matrices of floats become; unset: they stay
+  bool blocks_stay = false;                      ///< kernels read a GGUF file's Q4_0 and Q8_0 where they lie
   float epsilon = 1e-5F;
   float scale = 1;                       ///< of scores
   float softcap = 0, logit_softcap = 0;  ///< bounds of scores and logits; 0: none

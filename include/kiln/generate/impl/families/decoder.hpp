@@ -18,9 +18,10 @@ struct weight_source {
 /// [1, key heads, past, depth]; outputs `logits` f32[1, now, vocabulary], `present.N.key` and `.value` with the new
 /// ones after the past. It computes in `compute`, a float of 32 or 16 bits, which caches have, too; logits are f32.
 /// Blocks and tables keep the type that they are stored in, plain matrices become the one that it computes in.
-/// `weights`: matrices of floats are stored so, each as it is read, and remarks say how many. `states_alone`: the only
-/// output is `last_hidden_state` f32[1, now, width] before logits. Errors: `malformed` names a tensor that is missing
-/// or has other extents, `unsupported` a type or fact that no block has; with `weights`, those of `quantize::stored`.
+/// `weights`: matrices of floats are stored so, each as it is read, and remarks say how many. `blocks_stay`: products
+/// read blocks of Q4_0 and Q8_0 as views of the file, for targets that read them there. `states_alone`: the only output
+/// is `last_hidden_state` f32[1, now, width] before logits. Errors: `malformed` names a tensor that is missing or has
+/// other extents, `unsupported` a type or fact that no block has; with `weights`, those of `quantize::stored`.
 struct built_decoder {
   program graph;
   std::int64_t context = 0;
@@ -28,6 +29,6 @@ struct built_decoder {
 };
 built_decoder build_decoder(const weight_source& from, std::string_view type, dimension now, dimension past,
                             dtype compute = dtype::f32, bool states_alone = false,
-                            std::optional<quantize::weight_type> weights = {});
+                            std::optional<quantize::weight_type> weights = {}, bool blocks_stay = false);
 
 }  // namespace kiln::language::detail

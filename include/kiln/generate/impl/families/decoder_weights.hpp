@@ -38,6 +38,8 @@ class decoder_weights {
                                      std::int64_t expert) const;
   row_order order_of(std::string_view role) const;
   value stored(const weight_entry& e, row_order order);
+  bool stays(const weight_entry& e) const;
+  value in_place(const weight_entry& e, row_order order);
   literal turned(const weight_entry& e, row_order order);
   value narrow(const weight_entry& e, row_order order, bool columns_first);
 

@@ -118,6 +118,32 @@ value decoder_weights::stored(const weight_entry& e, row_order order) {
                      : build_.add(s.op, numbers, scales);
 }
 
+bool decoder_weights::stays(const weight_entry& e) const {
+  return a_.blocks_stay && a_.type == dtype::f32 &&
+         (e.format == weight_format::q4_0 || e.format == weight_format::q8_0);
+}
+
+// Blocks as views of the file's bytes: the numbers of each and its scale, which lie side by side.
+value decoder_weights::in_place(const weight_entry& e, row_order order) {
+  build_.label = text();
+  build_.label.append(e.name);
+  const weight_block unit = block_of(e.format);
+  const auto bytes = static_cast<std::int64_t>(unit.bytes);
+  const std::int64_t rows = e.extents[0], blocks = e.extents[1] / unit.numbers;
+  const bool four = e.format == weight_format::q4_0;
+  const buffer data = order.depth == 0 ? e.bytes : rows_in_order(e, order);
+  const auto part = [&](dtype t, std::int64_t width, std::int64_t first, std::int64_t end) {
+    return build_.constant(literal(shape(t, {rows, blocks, width}), data))
+        .slice({.axes = {2}, .starts = {first}, .ends = {end}, .steps = {1}});
+  };
+  const value numbers = part(four ? dtype::u8 : dtype::i8, bytes, 2, bytes);
+  const value scales = part(dtype::f16, bytes / 2, 0, 1).convert(a_.type);
+  const op::block_dequantize op{.bits = four ? 4 : 8, .axis = 2, .block = unit.numbers, .zero = four ? 8 : 0};
+  value real = build_.add(op, numbers, scales);
+  if (four) real = real.reshape({rows, blocks, 16, 2}).transpose({0, 1, 3, 2});  // byte j has numbers j and j + 16
+  return real.reshape({rows, blocks * unit.numbers});
+}
+
 // A plain matrix as `a_.weights` says, [outputs, inputs]: meanwhile it alone is there in f32.
 value decoder_weights::narrow(const weight_entry& e, row_order order, bool columns_first) {
   const std::int64_t stored_rows = e.extents[0], columns = e.extents[1];
@@ -174,7 +200,7 @@ value decoder_weights::product(value x, std::string_view role, std::int64_t laye
     w = narrow(e, order_of(role), columns_first).convert(a_.type).transpose({1, 0});
   } else if (columns_first || e.format != weight_format::plain || a_.type != dtype::f32 || size_of(e.type) == 2) {
     // 16-bit floats stay so until they are packed
-    w = stored(e, order_of(role)).convert(a_.type);
+    w = stays(e) ? in_place(e, order_of(role)) : stored(e, order_of(role)).convert(a_.type);
     if (!columns_first) w = w.transpose({1, 0});
   } else {
     build_.label.append(e.name);
@@ -197,7 +223,17 @@ value decoder_weights::rows(value of, std::string_view role, std::int64_t count,
   check_extents(e, {count, width});
   if (e.format == weight_format::plain && !is_float(e.type))
     throw error(errc::unsupported, "tensor '" + e.name + "': a table that is not of floats");
-  const value out = stored(e, {}).gather(of, 0).convert(a_.type);
+  value out;
+  if (stays(e)) {  // in f32 throughout, as products
+    stored_blocks s = repack(e, {}, *pool_);
+    s.op.axis = 2;
+    build_.label = text();
+    build_.label.append(e.name);
+    const value numbers = build_.constant(std::move(s.numbers)), scales = build_.constant(std::move(s.scales));
+    out = build_.add(s.op, numbers.gather(of, 0), scales.gather(of, 0).convert(a_.type));
+  } else {
+    out = stored(e, {}).gather(of, 0).convert(a_.type);
+  }
   build_.label = text();
   return out;
 }

@@ -35,6 +35,9 @@ struct row_order {
 /// Repacks blocks by the threads of a pool, and gives the pages of a mapped file back.
 stored_blocks repack(const weight_entry& e, row_order order, thread_pool& pool);
 
+/// A matrix's rows in order, copied.
+buffer rows_in_order(const weight_entry& e, row_order order);
+
 /// A plain tensor with its rows in order, which shares the file's memory where they stay.
 literal plain_literal(const weight_entry& e, row_order order);
 

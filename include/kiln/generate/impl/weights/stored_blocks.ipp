@@ -170,18 +170,23 @@ stored_blocks repack(const weight_entry& e, row_order order, thread_pool& pool) 
   return out;
 }
 
-literal plain_literal(const weight_entry& e, row_order order) {
-  dims lens;
-  for (const std::int64_t extent : e.extents) lens.push_back(extent);
-  const shape s(e.type, lens);
-  if (order.depth == 0) return literal(s, e.bytes);
+buffer rows_in_order(const weight_entry& e, row_order order) {
   const std::int64_t rows = e.extents[0];
   const std::size_t bytes = e.bytes.size() / static_cast<std::size_t>(rows);
   buffer made = buffer::allocate(e.bytes.size());
   for (std::int64_t r = 0; r < rows; ++r)
     std::memcpy(made.data() + static_cast<std::size_t>(r) * bytes,
                 e.bytes.data() + static_cast<std::size_t>(order.source_of(r)) * bytes, bytes);
-  return literal(s, std::move(made));
+  forget_pages(e.bytes);
+  return made;
+}
+
+literal plain_literal(const weight_entry& e, row_order order) {
+  dims lens;
+  for (const std::int64_t extent : e.extents) lens.push_back(extent);
+  const shape s(e.type, lens);
+  if (order.depth == 0) return literal(s, e.bytes);
+  return literal(s, rows_in_order(e, order));
 }
 
 std::vector<float> plain_numbers(const weight_entry& e) {

@@ -63,7 +63,7 @@ literal single_floats(const literal& packed, std::int64_t columns) {
 std::optional<std::uint32_t> numbers_read(const module_graph& m, std::uint32_t i) {
   if (op_of<op::dot>(m, i)) {
     const auto found = find_stored_weights(m, m[i].inputs[1]);
-    if (!found || !found->depth_last) return std::nullopt;
+    if (!found || !found->depth_last || found->in_blocks) return std::nullopt;
     const std::uint32_t numbers = found->instructions[found->instructions.size() - 1];
     return has_operator(m, numbers) ? std::optional(numbers) : std::nullopt;
   }

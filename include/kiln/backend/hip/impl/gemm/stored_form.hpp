@@ -19,6 +19,7 @@ struct stored_form {
 /// bytes or floats of eight bits, scales of the product's 16-bit type, zero points of one number or packed as unsigned
 /// numbers are. Empty for others.
 template <class Module> std::optional<stored_form> find_stored_form(const stored_weights& w, const Module& m) {
+  if (w.in_blocks) return std::nullopt;
   const shape &data = m.shape_of(w.operands[0]), &scales = m.shape_of(w.operands[1]);
   const auto count = [](const shape& s) { return static_cast<int>(s.lens[1].value()); };
   const bool four = w.op.bits == 4, is_signed = data.type == dtype::i8;
