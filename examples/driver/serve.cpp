@@ -29,7 +29,7 @@ struct serve_flags {
   serve::host_options host;
   decoder_flags decoder;
   std::optional<int> grpc_port;
-  std::string key_file, log_file, template_file, alias;
+  std::string key_file, log_file, template_file, served_name;
   std::int64_t longest = 600, read = 30, write = 30, idle = 60, drain = 30;  // seconds
   double batch_wait = 2;
 };
@@ -143,11 +143,11 @@ int serve_models(serve_flags flags) {
     if (bytes.empty()) throw usage_error("serve --chat-template: " + flags.template_file + " is empty");
     flags.service.models.chat_template.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
-  if (auto& models = flags.service.models.models; !flags.alias.empty()) {
+  if (auto& models = flags.service.models.models; !flags.served_name.empty()) {
     if (models.size() != 1)
       throw usage_error(
-          fmt::format("serve --alias: expected one model, found {}: name each as NAME=PATH", models.size()));
-    models[0] = flags.alias + "=" + models[0];
+          fmt::format("serve --served-model-name: expected one model, found {}: name each as NAME=PATH", models.size()));
+    models[0] = flags.served_name + "=" + models[0];
   }
   flags.service.log = log_of(flags.log_file);
   serve::service service(flags.service);
@@ -185,7 +185,7 @@ void add_serve(CLI::App& line, std::function<int()>& run) {
           "Models as PATH or NAME=PATH: folders and files of language models, as those of genai run, and files "
           ".onnx and of kiln compile")
       ->required();
-  verb->add_option("--alias,--served-model-name", flags->alias, "The name of the model, where there is one");
+  verb->add_option("-a,--served-model-name", flags->served_name, "The name of the model, where there is one");
   verb->add_option("--host", h.address, "the address to listen at")->capture_default_str();
   verb->add_option("--port", h.port, "the port; 0: any that is free, which the log tells")->capture_default_str();
   verb->add_option("--grpc-port", flags->grpc_port, "a port for KServe's protocol over gRPC; 0: any that is free");
