@@ -186,7 +186,7 @@ TEST(tile_kernels, tiles_of_wgmma_compile) {
   std::set<std::pair<bool, int>> kinds;
   for (int swapped = 0; swapped < 2; ++swapped) {
     // the copy unit reads factors whose depth is contiguous
-    if (swapped == 1) p.b = p.a;
+    if (swapped == 1) p.a = p.b;
     for (const hip::gemm_tile& tile : hip::tiles_for(p, where)) {
       if (tile.atom != "wgmma" || !kinds.emplace(tile.in_turns(), tile.cols).second) continue;
       EXPECT_FALSE(hip::compile(hip::plan_gemm(p, nullptr, tile, where).what, where, {}).empty()) << tile.cols;

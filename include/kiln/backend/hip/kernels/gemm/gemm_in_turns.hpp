@@ -64,12 +64,14 @@ KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const g
   const auto stage_b = [&](int place) { return stage_a(place) + rows * depth; };
   u64* const full = reinterpret_cast<u64*>(shared + sized.barriers_at());
   u64* const read = full + stages;  // multiplied by the warps of a group
+  u64* const turn = read + stages;  // a group may begin a tile: the other one has what it waited for
   if (thread_index() == 0) {
     KILN_UNROLL
     for (int i = 0; i < stages; ++i) {
       start_barrier(full + i, 1);
       start_barrier(read + i, group_warps);
     }
+    for (int g = 0; g < 2; ++g) start_barrier(turn + g, group_warps);
     fence_barriers();
   }
   sync_block();
@@ -107,14 +109,17 @@ KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const g
       if (lane_index() == 0) arrive_at(read + place);
     };
     if (group == 1) stage.skip(steps);
+    int own = 0;  // tiles so far
     KILN_NO_UNROLL
-    for (int tile = block_x() + group * blocks_x(); tile < tiles; tile += 2 * blocks_x(), stage.skip(steps)) {
+    for (int tile = block_x() + group * blocks_x(); tile < tiles; tile += 2 * blocks_x(), stage.skip(steps), ++own) {
       const tile_place at(s, rows, Cols, depth, tile);
       float c[halves][Cols / 2];
       KILN_UNROLL
       for (int h = 0; h < halves; ++h) KILN_UNROLL
       for (int i = 0; i < Cols / 2; ++i) c[h][i] = 0;
       int last = 0;
+      // a barrier tells one phase from the next one only: stages are awaited in order
+      if (group == 1 || own > 0) await_barrier(turn + group, group == 1 ? own : own - 1);
       KILN_NO_UNROLL
       for (int i = 0; i < steps; ++i, stage.next()) {
         await_barrier(full + stage.place, stage.round);
@@ -130,6 +135,8 @@ KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const g
         if (i > 0) arrive(last);
         last = stage.place;
       }
+      sync_warp();
+      if (lane_index() == 0) arrive_at(turn + 1 - group);
       wgmma_wait<0>();
       arrive(last);
       KILN_UNROLL
