@@ -222,10 +222,7 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
     using t = gpu::wgmma_tile;
     for (const int cols : {256, 128, 64})
       candidates.push_back({"wgmma", t::rows, cols, t::depth, t::warps_m, t::warps_n, t{cols}.stages()});
-    using u = gpu::turns_tile;
-    for (const int cols : {256, 128, 64})
-      if (p.depth > 0 && boxes_of(p, p.a, p.rows, u::rows) && boxes_of(p, p.b, p.cols, cols))
-        candidates.push_back({"wgmma", u::rows, cols, u::depth, u::warps_m, u::warps_n, u{cols}.stages()});
+    add_tiles_in_turns(candidates, p);
   }
   // of an element of the result, and of the operands that have one for each
   double epilogue_bytes = 0;
@@ -327,7 +324,9 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
            ">(a, result.place, entry_of(s) / s.inner_batch);");
   if (wgmma)
     t.line(tile.in_turns() ? "gemm_in_turns<" : "gemm_on_wgmma<", stored_name(p.type), ", ", tile.cols,
-           ">(a, b, result, s, ", tile.in_turns() ? "map_a, map_b, " : "", "shared);");
+           !tile.in_turns() ? ">(a, b, result, s, shared);"
+           : tile.alternate ? ", true>(a, b, result, s, map_a, map_b, shared);"
+                            : ", false>(a, b, result, s, map_a, map_b, shared);");
   else if (tile.cluster)
     t.line("gemm_in_cluster<atom, tile, ", tile.splits, ">(a, b, result, s, shared);");
   else

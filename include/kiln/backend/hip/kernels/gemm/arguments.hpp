@@ -116,7 +116,7 @@ struct turns_tile {
   constexpr int stage_bytes() const { return (rows + cols) * depth * 2; }
   constexpr int staging_at() const { return stages() * stage_bytes(); }
   constexpr int barriers_at() const { return staging_at() + rows * staging_step(part) * 4; }
-  constexpr int shared_bytes() const { return barriers_at() + 2 * stages() * 8; }
+  constexpr int shared_bytes() const { return barriers_at() + (2 * stages() + 2) * 8; }
 };
 
 }  // namespace kiln::gpu
