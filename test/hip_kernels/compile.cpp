@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <tuple>
 
 #include "kiln/backend/hip/compile.hpp"
 #include "kiln/backend/hip/hip_target.hpp"
@@ -258,10 +259,12 @@ TEST(tile_kernels, tiles_of_wgmma_compile) {
   for (const bool turned : {false, true}) {
     hip::gemm_problem p = product_of(1024, 1024, 1024, true);
     if (turned) p.b = {hip::matrix_argument{nullptr, {0, 0}, 1, 1024}, false, 8};
-    std::set<std::pair<bool, int>> kinds, expected = {{false, 64}, {false, 128}, {false, 256}};
-    if (!turned) expected.insert({{true, 64}, {true, 128}, {true, 256}});
+    using kind = std::tuple<bool, bool, int>;  // in turns, alternate, columns
+    std::set<kind> kinds, expected = {{false, false, 64}, {false, false, 128}, {false, false, 256}};
+    if (!turned)
+      expected.insert({{true, false, 64}, {true, false, 128}, {true, false, 256}, {true, true, 64}, {true, true, 128}});
     for (const hip::gemm_tile& tile : hip::tiles_for(p, where)) {
-      if (tile.atom != "wgmma" || !kinds.emplace(tile.in_turns(), tile.cols).second) continue;
+      if (tile.atom != "wgmma" || !kinds.emplace(tile.in_turns(), tile.alternate, tile.cols).second) continue;
       EXPECT_FALSE(hip::compile(hip::plan_gemm(p, nullptr, tile, where).what, where, {}).empty()) << tile.cols;
     }
     EXPECT_EQ(kinds, expected);
@@ -306,6 +309,29 @@ TEST(tile_kernels, windows_are_boxes_of_the_copy_unit) {
   p.a.image_arguments += ", image_places<0, true, 1, 1, 1>";
   EXPECT_FALSE(first().in_turns());
 }
+// A phase of a transposed convolution whose kernel is 4 x 6 in strides of 2: windows begin with their last tap.
+TEST(tile_kernels, phases_are_boxes_of_the_copy_unit) {
+  hip::gemm_problem p = product_of(64 * 14 * 20, 64, 128 * 6, false);
+  p.channels = 128, p.images = 64, p.pixels = 20;
+  hip::image_argument image{};
+  image.channel_step = 1, image.col_step = 128, image.row_step = 20 * 128, image.image_step = 14 * 20 * 128;
+  image.planes = 1, image.height = image.out_rows = 14, image.width = image.out_cols = 20, image.out_pixels = 280;
+  image.stride_rows = image.stride_cols = 2, image.dilation_rows = image.dilation_cols = 1;
+  image.pad_rows = 1, image.pad_cols = 0;
+  p.a = {image, true, 8, "128, 8, 128, 2, 3, image_places<0, true, 1, 1, 1>", 2, 3};
+  const hip::architecture where = hip::architecture::named("sm_90");
+  const hip::gemm_tile tile = hip::tiles_for(p, where).front();
+  ASSERT_TRUE(tile.in_turns());
+  const hip::gemm_plan plan = hip::plan_gemm(p, nullptr, tile, where);
+  ASSERT_TRUE(plan.boxes_a);
+  EXPECT_THAT(plan.boxes_a->extents, ::testing::ElementsAre(128, 20, 14, 64));
+  EXPECT_THAT(plan.boxes_a->lower, ::testing::ElementsAre(-2, 0));  // columns, rows
+  EXPECT_THAT(plan.boxes_a->upper, ::testing::ElementsAre(-2, 0));  // as far from the last pixel
+  EXPECT_THAT(plan.boxes_a->stride, ::testing::ElementsAre(1, 1, 1, 1));
+  if (why_skipped("sm_90").empty()) {
+    EXPECT_FALSE(hip::compile(plan.what, where, {}).empty());
+  }
+}
 // Which products work tile after tile: all but those of few steps whose epilogue reads an element for each of the
 // result.
 TEST(tile_kernels, products_in_turns) {
@@ -318,9 +344,18 @@ TEST(tile_kernels, products_in_turns) {
   EXPECT_EQ(first(200704, 64, 256, false).cols, 64);
   EXPECT_EQ(first(50176, 128, 512, false).cols, 128);
   EXPECT_EQ(first(12544, 256, 1024, false).cols, 256);
+  EXPECT_TRUE(first(200704, 256, 64, false).in_turns());
+  // groups of warps alternate where there is little to multiply beside what is stored
+  EXPECT_TRUE(first(200704, 64, 576, false).alternate);
+  EXPECT_TRUE(first(65536, 64, 512, false).alternate);
+  EXPECT_FALSE(first(50176, 128, 1152, false).alternate);
+  EXPECT_FALSE(first(12544, 256, 2304, false).alternate);
   EXPECT_FALSE(first(200704, 256, 64, true).in_turns());
   EXPECT_FALSE(first(12544, 1024, 256, true).in_turns());
-  EXPECT_EQ(first(12544, 1024, 256, true).atom, "wgmma");
+  for (const auto& tile : {first(200704, 256, 64, true), first(12544, 1024, 256, true)}) {
+    EXPECT_EQ(tile.atom, "wgmma");
+    EXPECT_EQ(tile.cols, 128);
+  }
 }
 // Which products read constant weights as rows of runs: few rows, a constant, both depths contiguous.
 TEST(tile_kernels, few_rows_have_tiles_of_their_own) {

@@ -208,10 +208,11 @@ TEST_P(tile_kernels_on_device, convolutions_of_many_images) {
   };
   for (const sizes z : {sizes{70, 64, 64, 28, 3, 1, false},
                         {70, 128, 72, 29, 3, 2, false},
+                        {70, 64, 128, 28, 3, 1, false},
                         {40, 3, 64, 64, 7, 2, false},
                         {70, 64, 256, 28, 1, 1, false},
                         {150, 256, 264, 7, 3, 1, false},
-                        {40, 64, 64, 20, 4, 2, true}}) {
+                        {60, 64, 64, 20, 4, 2, true}}) {
     SCOPED_TRACE(z.channels * 1000000 + z.filters * 1000 + z.size);
     const auto make = [&](std::int64_t batch) {
       return [=](builder& b) {

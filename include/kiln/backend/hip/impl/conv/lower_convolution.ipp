@@ -83,7 +83,8 @@ class convolution_kernel final : public gpu_kernel {
     std::vector<const void*> extra;
     for (std::size_t i : body_.epilogue_inputs) extra.push_back(l.in[i].data);
     for (const part& one : made->products)
-      run_gemm(one.plan, *one.run, *l.queue, scratch, images + one.image, weights, l.out[0].data + one.result,
+      run_gemm(one.plan, *one.run, *l.queue, scratch, images + one.image,
+               static_cast<const std::byte*>(weights) + one.weights, l.out[0].data + one.result,
                made->epilogue ? std::span<const void* const>() : std::span<const void* const>(extra));
     if (made->epilogue) made->epilogue.run(*l.queue, l.out[0].data, extra);
   }
@@ -93,7 +94,7 @@ class convolution_kernel final : public gpu_kernel {
   struct part {
     gemm_plan plan;
     std::shared_ptr<const function> run;
-    std::int64_t image = 0, result = 0;
+    std::int64_t image = 0, weights = 0, result = 0;
   };
   struct built {
     std::vector<part> products;
@@ -139,12 +140,40 @@ class convolution_kernel final : public gpu_kernel {
     if (!together) some.lens[0] = 1;
     gemm_problem p = problem(in, some, false);
     phases_.divide(p, at, attributes_.window.begin, some.lens[0]);
+    if (together && add_phases_apart(to, p)) return;
     const std::size_t first = to.products.size();
     add(to, p, nullptr);
     for (std::int64_t n = 1; n < (together ? 1 : out.lens[0]); ++n) {
       part& one = to.products.emplace_back(to.products[first]);
       one.image = n * from.image * bytes, one.result = n * at.image * bytes;
     }
+  }
+
+  // A launch for each phase, where each has enough tiles for blocks that work tile after tile.
+  bool add_phases_apart(built& to, const gemm_problem& all) const {
+    const std::size_t before = to.products.size();
+    const auto bytes = static_cast<std::int64_t>(size_of(all.type));
+    const gemm_phases& f = *all.phases;
+    for (std::int64_t number = 0; number < f.rows * f.cols; ++number) {
+      // as kernels/conv/phases.hpp has it
+      const std::int64_t row = number / f.cols, col = number % f.cols;
+      const bool wraps_rows = row < f.first_row, wraps_cols = col < f.first_col;
+      gemm_problem p = all;
+      p.phases.reset(), p.batch0 = 1;
+      auto& image = std::get<image_argument>(p.a.value);
+      image.pad_rows += wraps_rows, image.pad_cols += wraps_cols;
+      const gemm_tile t = tiles_for(p, where().arch()).front();
+      if (!t.in_turns() || p.rows / t.rows * ((p.cols + t.cols - 1) / t.cols) < where().arch().multiprocessors) {
+        to.products.resize(before);
+        return false;
+      }
+      add(to, p, nullptr);
+      to.products.back().weights = number * p.depth * bytes;
+      to.products.back().result = ((row - f.first_row + (wraps_rows ? f.rows : 0)) * (p.steps[0][0] / f.rows) +
+                                   (col - f.first_col + (wraps_cols ? f.cols : 0)) * (p.steps[0][2] / f.cols)) *
+                                  bytes;
+    }
+    return true;
   }
 
   gemm_problem problem(std::span<const tensor> in, const tensor& out, bool with_epilogue) const {
@@ -245,6 +274,9 @@ class convolution_kernel final : public gpu_kernel {
       arguments += ">";
     }
     p.a = {image, deep, vector, arguments};
+    const bool even = !volume && image.stride_rows == phases_.rows && image.stride_cols == phases_.cols;
+    if (attributes_.backwards && even)
+      p.a.backwards_rows = static_cast<int>(kernel.rows), p.a.backwards_cols = static_cast<int>(kernel.cols);
   }
 
   lower::contraction_body<module_graph> body_;

@@ -22,6 +22,9 @@ struct gemm_factor {
   bool depth_contiguous = true;
   int vector = 1;                 ///< elements that one copy moves
   std::string image_arguments{};  ///< further template arguments of an image_operand
+  /// Of an image: rows and columns of its kernel where that runs backwards and each tap is as far from the window's
+  /// corner in memory for every window; else 0.
+  int backwards_rows = 0, backwards_cols = 0;
   bool is_matrix() const { return value.index() == 0; }
   /// The factor's type in the kernel's text.
   std::string text(dtype type) const;
@@ -55,7 +58,8 @@ struct gemm_problem {
 struct gemm_tile {
   std::string_view atom;
   int rows, cols, depth, warps_m, warps_n, stages, splits = 1;
-  bool cluster = false;  ///< the blocks that share a tile sum through each other's shared memory
+  bool cluster = false;    ///< the blocks that share a tile sum through each other's shared memory
+  bool alternate = false;  ///< in turns: two groups of warps have a tile each, one multiplies while the other stores
   /// Whether blocks work tile after tile, some of their warps copying only (kernels/gemm/gemm_in_turns.hpp).
   bool in_turns() const { return atom == "wgmma" && warps_m == gpu::turns_tile::warps_m; }
 };

@@ -222,10 +222,7 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
     using t = gpu::wgmma_tile;
     for (const int cols : {256, 128, 64})
       candidates.push_back({"wgmma", t::rows, cols, t::depth, t::warps_m, t::warps_n, t{cols}.stages()});
-    using u = gpu::turns_tile;
-    for (const int cols : {256, 128, 64})
-      if (p.depth > 0 && boxes_of(p, p.a, p.rows, u::rows) && boxes_of(p, p.b, p.cols, cols))
-        candidates.push_back({"wgmma", u::rows, cols, u::depth, u::warps_m, u::warps_n, u{cols}.stages()});
+    add_tiles_in_turns(candidates, p);
   }
   // of an element of the result, and of the operands that have one for each
   double epilogue_bytes = 0;
@@ -234,6 +231,7 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
   const double operand_bytes = epilogue_bytes - static_cast<double>(size_of(p.types[0]));
   const bool turns_there =
       std::any_of(candidates.begin(), candidates.end(), [](const auto& t) { return t.in_turns(); });
+  const bool large = p.rows * p.cols >= std::int64_t{4} * 128 * 64 * where.multiprocessors;
   std::vector<std::pair<double, gemm_tile>> timed;
   const double processors = std::max(where.multiprocessors, 1);
   for (gemm_tile t : candidates) {
@@ -256,8 +254,9 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
         p.a.vector * bytes < 4 ? 900 + 30 * copied : 295 + area * t.depth / warps / 200 + (p.pixels ? 18 * copied : 0);
     for (int splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
       if (t.in_turns() && splits > 1) break;
-      // where the epilogue reads nothing for each element, none of them was faster than those in turns
-      if (t.atom == "wgmma" && !t.in_turns() && splits == 1 && turns_there && operand_bytes == 0) continue;
+      // where the epilogue reads nothing for each element, none of wgmma was faster than those in turns, and of results
+      // that are large none at all
+      if (!t.in_turns() && splits == 1 && turns_there && operand_bytes == 0 && (t.atom == "wgmma" || large)) continue;
       t.splits = splits;
       t.cluster = clusters && t.atom != "wgmma" && splits > 1;
       if (t.cluster && splits != 2 && splits != 4 && splits != 8) continue;
@@ -276,6 +275,8 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
     }
   }
   std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (turns_there && large && operand_bytes > 0 && p.cols >= 128 && p.depth <= 512)
+    std::stable_partition(timed.begin(), timed.end(), [](const auto& t) { return stores_much(t.second); });
   std::vector<gemm_tile> out;
   if (has_few_rows(p, where) && reads_right_in_runs(p)) out = few_rows_tiles(p.rows, p.cols, where);
   for (const auto& [time, tile] : timed) out.push_back(tile);
@@ -327,7 +328,9 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
            ">(a, result.place, entry_of(s) / s.inner_batch);");
   if (wgmma)
     t.line(tile.in_turns() ? "gemm_in_turns<" : "gemm_on_wgmma<", stored_name(p.type), ", ", tile.cols,
-           ">(a, b, result, s, ", tile.in_turns() ? "map_a, map_b, " : "", "shared);");
+           !tile.in_turns() ? ">(a, b, result, s, shared);"
+           : tile.alternate ? ", true>(a, b, result, s, map_a, map_b, shared);"
+                            : ", false>(a, b, result, s, map_a, map_b, shared);");
   else if (tile.cluster)
     t.line("gemm_in_cluster<atom, tile, ", tile.splits, ">(a, b, result, s, shared);");
   else

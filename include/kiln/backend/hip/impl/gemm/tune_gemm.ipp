@@ -9,15 +9,15 @@
 namespace kiln::hip {
 namespace {
 
-constexpr std::string_view version = "6";  // of the kernels: choices among other versions don't count
-constexpr std::size_t most_candidates = 16;
+constexpr std::string_view version = "7";  // of the kernels: choices among other versions don't count
+constexpr std::size_t most_candidates = 20;
 constexpr int runs_a_time = 8, times = 5;
 // of the estimated choice's time: a smaller gain may be noise of the clock
 constexpr double worth_changing = 0.97;
 
 std::string describe(const gemm_tile& t) {
   std::string out(t.atom);
-  for (int n : {t.rows, t.cols, t.depth, t.warps_m, t.warps_n, t.stages, t.splits, int{t.cluster}})
+  for (int n : {t.rows, t.cols, t.depth, t.warps_m, t.warps_n, t.stages, t.splits, int{t.cluster}, int{t.alternate}})
     out += " " + std::to_string(n);
   return out;
 }

@@ -22,6 +22,8 @@ template <class T, bool DepthContiguous, int Together, int Vector, int Channels,
           class Places = plain_places>
 struct image_operand : image_argument<T> {
   using element = T;
+  static constexpr int kernel_rows = KernelRows, kernel_cols = KernelCols;
+  static constexpr bool backwards = Places::backwards;
   static constexpr bool depth_contiguous = DepthContiguous, of_image = true, volume = Places::kernel_planes != 0;
   static constexpr int plane_taps = KernelRows * KernelCols, taps = plane_taps * (volume ? Places::kernel_planes : 1);
   static_assert(Vector == 1 || (DepthContiguous && Together % Vector == 0));

@@ -107,8 +107,8 @@ struct wgmma_tile {
 };
 
 /// A tile of `gemm_in_turns`: one warp has tiles copied, three more prefetch, and two groups of four sum 64 rows each
-/// over depths of 64. A block has a multiprocessor for itself and works tile after tile; results leave in parts of 64
-/// columns, through memory of their own.
+/// or, where they alternate, a tile each, over depths of 64. A block has a multiprocessor for itself and works tile
+/// after tile; results leave in parts of 64 columns, through memory of their own.
 struct turns_tile {
   static constexpr int rows = 128, depth = 64, warps_m = 12, warps_n = 1, copying = 4, part = 64;
   int cols;
@@ -116,7 +116,7 @@ struct turns_tile {
   constexpr int stage_bytes() const { return (rows + cols) * depth * 2; }
   constexpr int staging_at() const { return stages() * stage_bytes(); }
   constexpr int barriers_at() const { return staging_at() + rows * staging_step(part) * 4; }
-  constexpr int shared_bytes() const { return barriers_at() + 2 * stages() * 8; }
+  constexpr int shared_bytes() const { return barriers_at() + (2 * stages() + 2) * 8; }
 };
 
 }  // namespace kiln::gpu
