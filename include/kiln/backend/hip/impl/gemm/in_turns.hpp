@@ -35,7 +35,8 @@ inline std::optional<tensor_boxes> boxes_of(const gemm_problem& p, const gemm_fa
       std::abs(reach_cols) > most_corner || std::abs(reach_rows) > most_corner || m.pad_cols > most_corner ||
       m.pad_rows > most_corner || m.pad_cols < -most_corner || m.pad_rows < -most_corner ||
       m.stride_cols > most_stride || m.stride_rows > most_stride || taps * m.dilation_cols > 255 ||
-      taps * m.dilation_rows > 255 || m.col_step <= 0 || m.row_step <= 0 || m.image_step < 0)
+      taps * m.dilation_rows > 255 || m.col_step <= 0 || m.row_step <= 0 || m.image_step < 0 ||
+      (p.images > 1 && m.image_step == 0))
     return std::nullopt;
   to.rank = 4;
   const std::int64_t extents[] = {p.channels, m.width, m.height, p.images},
