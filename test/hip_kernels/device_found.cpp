@@ -24,14 +24,14 @@ TEST_P(found_on_device, elements_and_slices) {
 
 TEST_P(found_on_device, boxes) {
   if (GetParam() != dtype::f32) GTEST_SKIP() << "boxes are f32";
+  const auto one = [](dtype t, double x) { return literal::of<double>({t, {1}}, std::span<const double>(&x, 1)); };
   for (const bool centered : {false, true})
     for (const bool least : {false, true})
       check([&](builder& b) {
         b.output(b.add(op::non_max_suppression{centered, least, dimension::symbol("boxes")},
                        b.input("corners", dtype::f32, {2, 300, 4}), b.input("scores", dtype::f32, {2, 3, 300}),
-                       b.constant(literal::of<std::int64_t>({dtype::i64, {1}}, {20})),
-                       b.constant(literal::of<double>({dtype::f32, {1}}, {0.25})),
-                       b.constant(literal::of<double>({dtype::f32, {1}}, {-0.5}))));
+                       b.constant(one(dtype::i64, 20)), b.constant(one(dtype::f32, 0.25)),
+                       b.constant(one(dtype::f32, -0.5))));
       });
 }
 

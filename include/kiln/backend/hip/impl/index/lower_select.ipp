@@ -214,7 +214,8 @@ std::unique_ptr<kernel> lower_select(const kernel_request& r, const context_poin
   const operation& op = r.instruction.op;
   for (const shape& s : r.inputs)
     if (is_object(s.type) || s.rank() > static_cast<std::size_t>(gpu::index_dims)) return nullptr;
-  if (op.is<op::nonzero>() && !is_narrow(r.inputs[0].type)) return std::make_unique<nonzero_kernel>(where, "nonzero");
+  if (op.is<op::nonzero>() && r.inputs[0].type <= dtype::boolean)
+    return std::make_unique<nonzero_kernel>(where, "nonzero");
   if (const auto* c = op.get_if<op::compress>()) return std::make_unique<compress_kernel>(where, *c);
   if (const auto* n = op.get_if<op::non_max_suppression>(); n && suppressing_kernel::reads(r.inputs))
     return std::make_unique<suppressing_kernel>(where, *n);
