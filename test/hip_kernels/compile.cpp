@@ -199,6 +199,22 @@ TEST(tile_kernels, products_with_constant_weights_compile) {
         }
       }
 }
+// Images of few channels, copied with lines of a box or of a window's row.
+TEST(tile_kernels, convolutions_of_few_channels_compile) {
+  if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
+  for (const std::int64_t size : {7, 3}) {
+    SCOPED_TRACE(size);
+    builder b;
+    const shape filters(dtype::f16, {16, 3, size, size});
+    const value w = b.constant(literal(filters, buffer::allocate(static_cast<std::size_t>(filters.bytes().value()))));
+    b.output(b.input("images", dtype::f16, {70, 3, 64, 64}).conv(w, {.stride = {2, 2}, .pads = {3, 3, 3, 3}}));
+    const executable made = compile(b.finish(), target_for("sm_90"));
+    ASSERT_EQ(made.report().steps.size(), 1u);
+    EXPECT_FALSE(made.report().steps[0].fallback);
+    // constant weights have eight channels, and of seven columns of a box eight
+    EXPECT_EQ(made.report().packed_bytes, static_cast<std::size_t>(16 * size * (size == 7 ? 8 : size) * 8 * 2));
+  }
+}
 // Filters without elements: the result is zero everywhere.
 TEST(tile_kernels, a_convolution_of_no_channels_compiles) {
   if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
