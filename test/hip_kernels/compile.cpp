@@ -1,26 +1,18 @@
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <tuple>
 
+#include "hip_kernels/plan_cases.hpp"
 #include "kiln/backend/hip/compile.hpp"
-#include "kiln/backend/hip/hip_target.hpp"
-#include "kiln/backend/hip/impl/conv/convolution_parts.hpp"
-#include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
-#include "kiln/backend/hip/impl/gemm/stored_form.hpp"
-#include "kiln/backend/hip/impl/gemm/turn_weights.hpp"
 #include "kiln/graph/builder.hpp"
 #include "kiln/op/more.hpp"
 #include "kiln/op/nn/block_attention.hpp"
-#include "kiln/pass/fuse_contraction.hpp"
 #include "kiln/runtime/executable.hpp"
-#include "pass/evaluate.hpp"
 #include "peer/gpu/alone/fake_gpu.hpp"
 
-using namespace kiln;
-
+namespace kiln::testing {
 namespace {
 
 // Products, convolutions and attention of one dtype, each with what may follow it.
@@ -42,7 +34,6 @@ program corpus(dtype type) {
   b.output(image.conv(grouped, {.stride = {2, 2}, .group = 16}), "grouped");
   return b.finish();
 }
-
 std::string why_skipped(const std::string& architecture) {
   const std::string why = hip::why_not_compiled(hip::architecture::named(architecture));
   return why.empty() ? why : "NOT CHECKED: " + why;
@@ -53,7 +44,6 @@ hip_target target_for(const std::string& architecture) {
   options.keep = false;
   return hip_target(options);
 }
-
 void compiles_for(const std::string& architecture, std::initializer_list<dtype> types) {
   if (const std::string why = why_skipped(architecture); !why.empty()) GTEST_SKIP() << why;
   for (dtype type : types) {
@@ -62,7 +52,6 @@ void compiles_for(const std::string& architecture, std::initializer_list<dtype> 
       EXPECT_FALSE(step.fallback) << step.kernel << " over " << to_string(type);
   }
 }
-
 TEST(tile_kernels, compile_for_sm_90) { compiles_for("sm_90", {dtype::f16, dtype::bf16, dtype::f32}); }
 TEST(tile_kernels, large_products_compile_for_sm_90) {
   if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
@@ -74,108 +63,27 @@ TEST(tile_kernels, large_products_compile_for_sm_90) {
   b.output(x.dot(v.transpose({1, 0})), "depths");
   EXPECT_EQ(compile(b.finish(), target_for("sm_90")).report().steps.size(), 3u);
 }
-// A long batch is few launches of about equal parts, whatever divides it.
-TEST(tile_kernels, long_batches_have_parts) {
-  const auto parts = [](std::int64_t entries, std::int64_t most) {
-    const hip::batch_parts p(entries, most);
-    EXPECT_LE(p.each, most);
-    EXPECT_EQ(p.each * (p.count - 1) + p.last, entries);
-    EXPECT_TRUE(p.last > 0 && p.last <= p.each);
-    return p.count;
-  };
-  EXPECT_EQ(parts(1, hip::most_gemm_entries), 1);
-  EXPECT_EQ(parts(65535, hip::most_gemm_entries), 1);
-  EXPECT_EQ(parts(65537, hip::most_gemm_entries), 2);  // a prime
-  EXPECT_EQ(parts(200003, hip::most_gemm_entries), 4);
-  EXPECT_EQ(parts(1000, 300), 4);
-}
-// Launches of a batch visit each of its entries once.
-TEST(tile_kernels, batches_are_visited_once) {
-  const auto check = [](const std::vector<std::int64_t>& extents, std::size_t launches) {
-    hip::loop_nest outer;
-    outer.step.resize(1);
-    std::int64_t all = 1;
-    for (std::size_t d = extents.size(); d-- > 0; all *= extents[d]) {
-      outer.extent.insert(outer.extent.begin(), extents[d]);
-      outer.step[0].insert(outer.step[0].begin(), all);
-    }
-    hip::gemm_problem p;
-    std::vector<std::array<std::int64_t, 2>> inner(1, {0, 0});
-    const std::int64_t last = hip::take_batch(p, outer, inner, 100);
-    ASSERT_LE(p.batch0 * p.batch1, 100);
-    std::vector<int> visits(static_cast<std::size_t>(all), 0);
-    std::vector<std::int64_t> at(outer.extent.size(), 0);
-    std::size_t count = 0;
-    for (bool more = true; more; ++count) {
-      std::int64_t base = 0;
-      for (std::size_t d = 0; d < at.size(); ++d) base += at[d] * outer.step[0][d];
-      const bool ends = !at.empty() && at.back() + 1 == outer.extent.back();
-      const std::int64_t entries = ends && last != 0 ? last : p.batch0 * p.batch1;
-      for (std::int64_t e = 0; e < entries; ++e)
-        ++visits.at(static_cast<std::size_t>(base + e / p.batch1 * inner[0][0] + e % p.batch1 * inner[0][1]));
-      std::size_t d = at.size();
-      while (d > 0 && ++at[d - 1] == outer.extent[d - 1]) at[--d] = 0;
-      more = d > 0;
-    }
-    EXPECT_EQ(std::count(visits.begin(), visits.end(), 1), all);
-    EXPECT_EQ(count, launches);
-  };
-  check({}, 1);
-  check({100}, 1);
-  check({101}, 2);
-  check({7, 14}, 1);
-  check({3, 11, 9}, 3);
-  check({5, 23, 9}, 15);  // parts of 8, 8 and 7 rows of the second
-  check({3, 60}, 3);
-  check({2, 3, 251}, 18);
-}
-// Phases of a result whose pixels lie 12 channels apart begin 24 bytes apart.
-TEST(tile_kernels, phases_store_no_more_than_their_begin_is_aligned_to) {
-  for (const auto& [pixel, width] : {std::pair{12, 4}, {16, 8}, {10, 2}}) {
-    const tensor out{nullptr, dtype::f16, {2, 8, 6, 8}, {48 * pixel, 1, 8 * pixel, pixel}};
-    hip::gemm_problem p;
-    p.type = dtype::f16, p.cols = 8, p.types = {p.type}, p.aligned = {16}, p.steps = {{0, 8, 0, 1}};
-    p.a.value = hip::image_argument{};
-    hip::phases by;
-    by.rows = by.cols = 2;
-    const std::int64_t begin[] = {1, 1};
-    by.divide(p, hip::image_steps(out), begin, 2);
-    EXPECT_EQ(p.rows, 2 * 3 * 4);
-    EXPECT_EQ(p.batch0, 4);
-    EXPECT_EQ(hip::epilogue_width(p, false), width) << pixel;
-  }
-}
 // More entries of a batch, groups of heads, or rows of a table than a grid's second dim has blocks.
 TEST(tile_kernels, long_batches_fit_a_launch) {
   if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
   const auto where = std::make_shared<const hip::context>(hip::architecture::named("sm_90"), "");
-  using lower = std::unique_ptr<kernel> (*)(const kernel_request&, const hip::context_pointer&);
-  const auto launch_of = [&](lower family, const operation& op, const std::vector<shape>& shapes) {
-    program p;
-    small_vector<value_id> in;
-    for (const shape& s : shapes) in.push_back(p.main().add_parameter("x" + std::to_string(in.size()), s));
-    const value_id made = p.main().add(op, in);
-    const auto n = shapes.size();
-    const auto kernel = family(
-        {p, p.main(), p.main()[made.instruction], std::vector<const literal*>(n), std::vector<layout>(n), shapes},
-        where);
-    ASSERT_TRUE(kernel);
+  const auto launch_of = [&](lowered_op::family family, const operation& op, const std::vector<shape>& shapes) {
+    const lowered_op lowered(family, op, shapes, where);
+    ASSERT_TRUE(lowered.made);
     std::vector<buffer> memory;
     const auto of = [&](const shape& s) {
-      ints lens;
-      for (const dimension& d : s.lens) lens.push_back(d.value());
       memory.push_back(buffer::allocate(static_cast<std::size_t>(s.bytes().value())));
-      return tensor{memory.back().data(), s.type, lens, row_major(lens)};
+      return lowered_op::at(memory.back().data(), s);
     };
     std::vector<tensor> given;
     for (const shape& s : shapes) given.push_back(of(s));
-    const tensor out[] = {of(p.main().shape_of(made))};
-    std::vector<std::byte> scratch(kernel->scratch_bytes(given, out, 1));
+    const tensor out[] = {of(lowered.result)};
+    std::vector<std::byte> scratch(lowered.made->scratch_bytes(given, out, 1));
     fake::queue queue(nullptr);
     launch l{given, out, scratch};
     l.queue = &queue;
     try {
-      kernel->run(l);
+      lowered.made->run(l);
       FAIL() << "ran";
     } catch (const error& e) {  // the device is not here; a launch that it refused would be `limit`
       EXPECT_EQ(e.code(), errc::unsupported) << e.what();
@@ -242,16 +150,6 @@ TEST(tile_kernels, what_only_sm_90_has_compiles) {
   b.output((x.dot(w) + b.input("bias", t, {768})).gelu());
   EXPECT_EQ(compile(b.finish(), target_for("sm_90")).report().steps.size(), 3u);
 }
-// A product of 16-bit floats whose factors lie along the depth; its epilogue reads an element for each of the result
-// where `adds`.
-hip::gemm_problem product_of(std::int64_t rows, std::int64_t cols, std::int64_t depth, bool adds) {
-  hip::gemm_problem p;
-  p.type = dtype::f16, p.rows = rows, p.cols = cols, p.depth = depth;
-  p.a = p.b = {hip::matrix_argument{nullptr, {0, 0}, depth, 1}, true, 8};
-  p.steps.assign(adds ? 2 : 1, {0, 0, cols, 1});
-  p.types.assign(p.steps.size(), dtype::f16), p.aligned.assign(p.steps.size(), 16);
-  return p;
-}
 // Every tile of wgmma, for factors of either order; the copy unit reads those that lie along the depth.
 TEST(tile_kernels, tiles_of_wgmma_compile) {
   if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
@@ -269,161 +167,6 @@ TEST(tile_kernels, tiles_of_wgmma_compile) {
     }
     EXPECT_EQ(kinds, expected);
   }
-}
-// How the copy unit is told to read windows: from the first one's corner to the last one's, in bytes and elements.
-TEST(tile_kernels, windows_are_boxes_of_the_copy_unit) {
-  hip::gemm_problem p = product_of(64 * 14 * 14, 256, 256 * 9, false);
-  p.channels = 256, p.images = 64, p.pixels = 14 * 14;
-  hip::image_argument image{};
-  image.channel_step = 1, image.col_step = 256, image.row_step = 28 * 256, image.image_step = 28 * 28 * 256;
-  image.planes = 1, image.height = image.width = 28, image.out_rows = image.out_cols = 14, image.out_pixels = 196;
-  image.stride_rows = image.stride_cols = 2, image.dilation_rows = image.dilation_cols = 1;
-  image.pad_rows = image.pad_cols = 1;
-  p.a = {image, true, 8, "64, 8, 256, 3, 3"};
-  const hip::architecture where = hip::architecture::named("sm_90");
-  const auto first = [&] { return hip::tiles_for(p, where).front(); };
-  ASSERT_TRUE(first().in_turns());
-  const hip::gemm_plan plan = hip::plan_gemm(p, nullptr, first(), where);
-  ASSERT_TRUE(plan.boxes_a && plan.boxes_b);
-  EXPECT_EQ(plan.grid.x, 98u);
-  const hip::tensor_boxes &a = *plan.boxes_a, &b = *plan.boxes_b;
-  EXPECT_EQ(a.rank, 4);
-  EXPECT_THAT(a.extents, ::testing::ElementsAre(256, 28, 28, 64));
-  EXPECT_THAT(a.step_bytes, ::testing::ElementsAre(512, 28 * 512, 28 * 28 * 512));
-  EXPECT_THAT(a.lower, ::testing::ElementsAre(-1, -1));
-  EXPECT_THAT(a.upper, ::testing::ElementsAre(-2, -2));  // the last window begins at 25 of 27
-  EXPECT_THAT(a.stride, ::testing::ElementsAre(1, 2, 2, 1));
-  EXPECT_EQ(a.across, 128u);
-  EXPECT_EQ(b.rank, 2);
-  EXPECT_EQ(b.extents[0], 256u * 9);
-  EXPECT_EQ(b.extents[1], 256u);
-  EXPECT_EQ(b.step_bytes[0], 256u * 9 * 2);
-  EXPECT_EQ(b.across, static_cast<unsigned>(first().cols));
-  // channels that are no multiple of a box, corners too far away, kernels that run backwards
-  p.channels = 96, p.depth = 96 * 9;
-  EXPECT_FALSE(first().in_turns());
-  p.channels = 256, p.depth = 256 * 9;
-  std::get<hip::image_argument>(p.a.value).pad_cols = 128;
-  EXPECT_FALSE(first().in_turns());
-  std::get<hip::image_argument>(p.a.value).pad_cols = 1;
-  p.a.image_arguments += ", image_places<0, true, 1, 1, 1>";
-  EXPECT_FALSE(first().in_turns());
-}
-// A phase of a transposed convolution whose kernel is 4 x 6 in strides of 2: windows begin with their last tap.
-TEST(tile_kernels, phases_are_boxes_of_the_copy_unit) {
-  hip::gemm_problem p = product_of(64 * 14 * 20, 64, 128 * 6, false);
-  p.channels = 128, p.images = 64, p.pixels = 20;
-  hip::image_argument image{};
-  image.channel_step = 1, image.col_step = 128, image.row_step = 20 * 128, image.image_step = 14 * 20 * 128;
-  image.planes = 1, image.height = image.out_rows = 14, image.width = image.out_cols = 20, image.out_pixels = 280;
-  image.stride_rows = image.stride_cols = 2, image.dilation_rows = image.dilation_cols = 1;
-  image.pad_rows = 1, image.pad_cols = 0;
-  p.a = {image, true, 8, "128, 8, 128, 2, 3, image_places<0, true, 1, 1, 1>", 2, 3};
-  const hip::architecture where = hip::architecture::named("sm_90");
-  const hip::gemm_tile tile = hip::tiles_for(p, where).front();
-  ASSERT_TRUE(tile.in_turns());
-  const hip::gemm_plan plan = hip::plan_gemm(p, nullptr, tile, where);
-  ASSERT_TRUE(plan.boxes_a);
-  EXPECT_THAT(plan.boxes_a->extents, ::testing::ElementsAre(128, 20, 14, 64));
-  EXPECT_THAT(plan.boxes_a->lower, ::testing::ElementsAre(-2, 0));  // columns, rows
-  EXPECT_THAT(plan.boxes_a->upper, ::testing::ElementsAre(-2, 0));  // as far from the last pixel
-  EXPECT_THAT(plan.boxes_a->stride, ::testing::ElementsAre(1, 1, 1, 1));
-  if (why_skipped("sm_90").empty()) {
-    EXPECT_FALSE(hip::compile(plan.what, where, {}).empty());
-  }
-}
-// Which products work tile after tile: all but those of few steps whose epilogue reads an element for each of the
-// result.
-TEST(tile_kernels, products_in_turns) {
-  const hip::architecture where = hip::architecture::named("sm_90");
-  const auto first = [&](std::int64_t rows, std::int64_t cols, std::int64_t depth, bool adds) {
-    return hip::tiles_for(product_of(rows, cols, depth, adds), where).front();
-  };
-  EXPECT_TRUE(first(12544, 256, 1024, false).in_turns());
-  EXPECT_TRUE(first(200704, 64, 256, false).in_turns());
-  EXPECT_EQ(first(200704, 64, 256, false).cols, 64);
-  EXPECT_EQ(first(50176, 128, 512, false).cols, 128);
-  EXPECT_EQ(first(12544, 256, 1024, false).cols, 256);
-  EXPECT_TRUE(first(200704, 256, 64, false).in_turns());
-  // groups of warps alternate where there is little to multiply beside what is stored
-  EXPECT_TRUE(first(200704, 64, 576, false).alternate);
-  EXPECT_TRUE(first(65536, 64, 512, false).alternate);
-  EXPECT_FALSE(first(50176, 128, 1152, false).alternate);
-  EXPECT_FALSE(first(12544, 256, 2304, false).alternate);
-  EXPECT_FALSE(first(200704, 256, 64, true).in_turns());
-  EXPECT_FALSE(first(12544, 1024, 256, true).in_turns());
-  for (const auto& tile : {first(200704, 256, 64, true), first(12544, 1024, 256, true)}) {
-    EXPECT_EQ(tile.atom, "wgmma");
-    EXPECT_EQ(tile.cols, 128);
-  }
-}
-// Which products read constant weights as rows of runs: few rows, a constant, both depths contiguous.
-TEST(tile_kernels, few_rows_have_tiles_of_their_own) {
-  const hip::architecture where = hip::architecture::named("sm_90");
-  const auto first = [&](std::int64_t rows, std::int64_t cols, bool constant, bool contiguous) {
-    hip::gemm_problem p;
-    p.type = dtype::f16, p.rows = rows, p.cols = cols, p.depth = 4096, p.constant_b = constant;
-    p.a = {hip::matrix_argument{nullptr, {0, 0}, 4096, 1}, true, 8};
-    p.b = contiguous ? hip::gemm_factor{hip::matrix_argument{nullptr, {0, 0}, 4096, 1}, true, 8}
-                     : hip::gemm_factor{hip::matrix_argument{nullptr, {0, 0}, 1, cols}, false, 8};
-    p.steps = {{0, 0, cols, 1}}, p.types = {dtype::f16}, p.aligned = {16};
-    return hip::tiles_for(p, where).front();
-  };
-  EXPECT_EQ(first(1, 4096, true, true).atom, "few_rows");
-  EXPECT_EQ(first(1, 4096, true, true).cols, 16);
-  EXPECT_EQ(first(8, 11008, true, true).cols, 32);  // two and a half blocks a multiprocessor
-  EXPECT_EQ(first(9, 11008, true, true).rows, 16);
-  EXPECT_EQ(first(32, 4096, true, true).rows, 32);
-  EXPECT_NE(first(33, 4096, true, true).atom, "few_rows");
-  EXPECT_NE(first(1, 4096, false, true).atom, "few_rows");
-  EXPECT_NE(first(1, 4096, true, false).atom, "few_rows");
-  EXPECT_NE(first(1, 128, true, true).atom, "few_rows");
-}
-// The power of two that scales of numbers about eight are lifted by.
-TEST(tile_kernels, numbers_about_eight_are_lifted_as_far_as_scales_allow) {
-  const auto form_of = [](const small_vector<double>& scales, int zero = 8, int bits = 4) {
-    hip::stored_form form;
-    form.of_few_rows = "as stored", form.value.zero = zero;
-    stored_weights w;
-    w.op.bits = bits, w.op.block = 32;
-    hip::center(form, w, literal::of<double>({dtype::f16, {static_cast<std::int64_t>(scales.size())}}, scales));
-    return form.of_few_rows;
-  };
-  EXPECT_EQ(form_of({0.01, -0.06, 0}), "centered_nibbles<32, 20>");
-  EXPECT_EQ(form_of({0, 1e-4}), "centered_nibbles<32, 24>");
-  EXPECT_EQ(form_of({255}), "centered_nibbles<32, 8>");
-  EXPECT_EQ(form_of({257}), "as stored");
-  EXPECT_EQ(form_of({0.01, std::numeric_limits<double>::infinity()}), "as stored");
-  EXPECT_EQ(form_of({0.01}, 7), "as stored");
-  EXPECT_EQ(form_of({0.01}, 8, 8), "as stored");
-}
-// Constant weights lie along their depth where rows may be few, and mean the same.
-TEST(tile_kernels, weights_are_turned_where_rows_may_be_few) {
-  constexpr std::int64_t n = 272, k = 72;
-  const auto counted = [](const dims& lens) {
-    small_vector<std::int64_t> values;
-    for (std::int64_t i = 0; i < product(lens).value(); ++i) values.push_back(i * 7 % 9 - 4);
-    return literal::of<std::int64_t>({dtype::f16, lens}, values);
-  };
-  const auto turns = [&](const dims& lens, std::int64_t cols, bool check) {
-    builder b;
-    const value x = b.input("x", dtype::f16, lens);
-    b.output(x.dot(b.constant(counted({k, cols}))).relu(), "y");
-    program p = b.finish();
-    fuse_contraction(p);
-    const program before = p;
-    const bool changed = hip::turn_weights(p).changed();
-    verify(p);
-    if (check) {
-      const small_vector<literal> given{counted(lens)};
-      EXPECT_EQ(test::evaluate(p, given), test::evaluate(before, given));
-    }
-    return changed;
-  };
-  EXPECT_TRUE(turns({5, k}, n, true));
-  EXPECT_TRUE(turns({dimension::symbol("rows", 1), k}, n, false));
-  EXPECT_FALSE(turns({33, k}, n, false));
-  EXPECT_FALSE(turns({5, k}, 128, false));
 }
 // Weights as they are and as they are stored in blocks, by few rows and by many.
 TEST(tile_kernels, products_with_constant_weights_compile) {
@@ -459,6 +202,22 @@ TEST(tile_kernels, products_with_constant_weights_compile) {
         }
       }
 }
+// Images of few channels, copied with lines of a box or of a window's row.
+TEST(tile_kernels, convolutions_of_few_channels_compile) {
+  if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
+  for (const std::int64_t size : {7, 3}) {
+    SCOPED_TRACE(size);
+    builder b;
+    const shape filters(dtype::f16, {16, 3, size, size});
+    const value w = b.constant(literal(filters, buffer::allocate(static_cast<std::size_t>(filters.bytes().value()))));
+    b.output(b.input("images", dtype::f16, {70, 3, 64, 64}).conv(w, {.stride = {2, 2}, .pads = {3, 3, 3, 3}}));
+    const executable made = compile(b.finish(), target_for("sm_90"));
+    ASSERT_EQ(made.report().steps.size(), 1u);
+    EXPECT_FALSE(made.report().steps[0].fallback);
+    // constant weights have eight channels, and of seven columns of a box eight
+    EXPECT_EQ(made.report().packed_bytes, static_cast<std::size_t>(16 * size * (size == 7 ? 8 : size) * 8 * 2));
+  }
+}
 // Filters without elements: the result is zero everywhere.
 TEST(tile_kernels, a_convolution_of_no_channels_compiles) {
   if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
@@ -491,3 +250,4 @@ TEST(tile_kernels, compile_for_gfx90a) { compiles_for("gfx90a", {dtype::f16, dty
 TEST(tile_kernels, compile_for_gfx1030) { compiles_for("gfx1030", {dtype::f16, dtype::bf16, dtype::f32}); }
 
 }  // namespace
+}  // namespace kiln::testing

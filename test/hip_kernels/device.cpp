@@ -1,45 +1,11 @@
 // Tile kernels beside the ops' own computations, where there is a device.
-#include "runtime/compare.hpp"
-
 #include <cstring>
 
-#include "kiln/backend/hip/hip_target.hpp"
-#include "kiln/backend/hip/runtime.hpp"
+#include "hip_kernels/on_device.hpp"
 #include "kiln/op/more.hpp"
 
 namespace kiln::testing {
 namespace {
-
-// Seeded values as the memory of a literal.
-buffer constant_bytes(const shape& s) {
-  const argument values = random_argument(s, 9);
-  buffer copy = buffer::allocate(static_cast<std::size_t>(s.bytes().value()));
-  std::copy_n(values.data(), copy.size(), copy.data());
-  return copy;
-}
-
-class tile_kernels_on_device : public ::testing::TestWithParam<dtype> {
- protected:
-  void SetUp() override {
-    if (hip::device_count(hip::platform::amd) + hip::device_count(hip::platform::nvidia) == 0)
-      GTEST_SKIP() << "NOT RUN: no GPU here";
-  }
-  void check(const std::function<void(builder&)>& make) {
-    const std::vector<argument> inputs = random_inputs(make);
-    const auto expected = reference_run(make, inputs);
-    builder b;
-    make(b);
-    const executable e = compile(b.finish(), hip_target(), plain_options());
-    for (const step_info& s : e.report().steps) EXPECT_FALSE(s.fallback) << s.kernel;
-    const auto found = e.run(inputs);
-    ASSERT_EQ(found.size(), expected.size());
-    const double bound = GetParam() == dtype::f32 ? 2e-5 : GetParam() == dtype::f16 ? 4e-3 : 3e-2;
-    for (std::size_t k = 0; k < found.size(); ++k) {
-      SCOPED_TRACE("output " + std::to_string(k));
-      expect_close(found[k], expected[k], {bound, bound * 4});
-    }
-  }
-};
 
 TEST_P(tile_kernels_on_device, products) {
   const dtype t = GetParam();
@@ -210,6 +176,9 @@ TEST_P(tile_kernels_on_device, convolutions_of_many_images) {
                         {70, 128, 72, 29, 3, 2, false},
                         {70, 64, 128, 28, 3, 1, false},
                         {40, 3, 64, 64, 7, 2, false},
+                        {70, 3, 24, 64, 7, 2, false},  // copied with eight channels, and lines of a box
+                        {70, 3, 24, 64, 3, 2, false},  // and lines of a window
+                        {20, 5, 16, 60, 5, 1, false},
                         {70, 64, 256, 28, 1, 1, false},
                         {150, 256, 264, 7, 3, 1, false},
                         {60, 64, 64, 20, 4, 2, true}}) {
@@ -278,6 +247,9 @@ TEST_P(tile_kernels_on_device, volumes_and_transposed_convolutions) {
         b.output(part.concat(part.slice({{1}, {0}, {4}, {}}).relu(), 1).transpose({0, 2, 3, 1}));
         b.output(b.add(op::deconvolution{.stride = {2}, .group = group}, b.input("row", t, {1, 4, 9}),
                        weights("taps", {4, 3, 3})));
+        // phases of one row, whose places are as far apart as those of one image
+        b.output(b.add(op::deconvolution{.stride = {1, 2}, .group = group}, b.input("wide", t, {1, 4, 5, 6}),
+                       weights("twos", {4, 8, 1, 2})));
         b.output(b.add(op::deconvolution{.stride = {1, 2, 2}, .group = group}, b.input("volume", t, {1, 4, 3, 4, 5}),
                        weights("cubes", {4, 3, 2, 3, 3})));
       });

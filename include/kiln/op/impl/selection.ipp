@@ -341,6 +341,10 @@ small_vector<argument> non_max_suppression::produce(std::span<const argument> in
     raise(fault::of(errc::shape_mismatch, "type of the boxes", dims{batches, n, 4}, boxes.get_shape().lens));
   constexpr auto most_boxes = std::int64_t{1} << 32;
   if (n > most_boxes) raise(fault::of(errc::limit, "boxes of a batch", most_boxes, n));
+  for (std::size_t i = 2; i < 5; ++i)
+    if (in[i].get_shape().elements() == 0)
+      raise(fault::of(errc::shape_mismatch, "elements of the most boxes, the greatest overlap and the least score", 1,
+                      in[i].get_shape().lens));
   const std::int64_t most = in[2].to<std::int64_t>()[0];
   const float most_overlap = in[3].to<float>()[0], least_score = in[4].to<float>()[0];
   const auto corners = boxes.as<float>();

@@ -139,6 +139,7 @@ class attention_kernel final : public gpu_kernel {
     constexpr int threads = 256;
     built made;
     made.sizes = sizes_of(in);
+    made.grid = {blocks_of(out.lens[0] * out.lens[1] * out.lens[2])};
     kernel_text text;
     text.line("#include \"kiln/backend/hip/kernels/attention/attention_plain.hpp\"");
     text.open_kernel(threads, parameters(in[0].type));
@@ -146,7 +147,6 @@ class attention_kernel final : public gpu_kernel {
               (made.sizes.value_depth + threads - 1) / threads, ">(q, k, v, out, mask, s);");
     text.close();
     made.run = where().build(text.whole("attention"));
-    made.grid = {static_cast<unsigned>(out.lens[0] * out.lens[1] * out.lens[2])};
     made.block = {threads};
     return made;
   }
@@ -160,10 +160,12 @@ class attention_kernel final : public gpu_kernel {
     if (t.warps == 0) return build_plain(in, out);
     gpu::attention_sizes& s = made.sizes;
     s = sizes_of(in);
-    s.tiles = (s.group * s.queries + t.rows - 1) / t.rows;
-    const int groups = static_cast<int>(q.lens[0] * k.lens[1]), processors = where().arch().multiprocessors;
+    s.tiles = static_cast<int>((std::int64_t{s.group} * s.queries + t.rows - 1) / t.rows);
+    const std::int64_t groups = q.lens[0] * k.lens[1], processors = where().arch().multiprocessors;
     if (t.in_registers && !t.wgmma && s.tiles == 1 && groups < processors)
-      s.splits = std::clamp(std::min((4 * processors + groups - 1) / groups, s.keys / (2 * t.keys)), 1, 32);
+      s.splits = static_cast<int>(std::clamp<std::int64_t>(
+          std::min<std::int64_t>((4 * processors + groups - 1) / groups, s.keys / (2 * t.keys)), 1, 32));
+    made.grid = {blocks_of(groups * s.tiles * s.splits)};
     if (s.splits > 1) {
       const std::size_t tiles = static_cast<std::size_t>(groups) * static_cast<std::size_t>(s.tiles);
       made.partial_bytes =
@@ -196,7 +198,6 @@ class attention_kernel final : public gpu_kernel {
     source what = text.whole("attention");
     if (t.wgmma) what.own_instructions = true;
     made.run = where().build(what);
-    made.grid = {static_cast<unsigned>(s.tiles * s.splits) * static_cast<unsigned>(groups)};
     made.block = {static_cast<unsigned>(threads)};
     made.shared_bytes = t.shared_bytes;
     return made;

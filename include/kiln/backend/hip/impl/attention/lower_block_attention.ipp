@@ -77,7 +77,7 @@ class block_attention_kernel final : public gpu_kernel {
                 ">(q, k, v, out, table, s);");
       text.close();
       s.tiles = count(std::min(op_.most, q.lens[2]));
-      made.grid = {static_cast<unsigned>(in[3].lens[0] * s.heads * s.tiles)};
+      made.grid = {blocks_of(in[3].lens[0] * s.heads * s.tiles)};
       made.block = {threads};
     }
     made.run = where().build(text.whole("attention"));
@@ -106,10 +106,12 @@ class block_attention_kernel final : public gpu_kernel {
       const auto step = [&](std::size_t d) { return x->lens[d] == 1 ? 0 : x->strides[d]; };
       vector = std::min(vector, vector_of(2, alignment_of(x->data), {step(1), step(2)}));
     }
-    const auto groups = static_cast<int>(in[3].lens[0]) * (s.heads / s.group);
-    const int processors = where().arch().multiprocessors;
+    const std::int64_t groups = in[3].lens[0] * (s.heads / s.group), processors = where().arch().multiprocessors;
     // as many blocks as fit at once; how many of them work the keys are worth, which a run knows
-    s.splits = groups >= 2 * processors ? 1 : std::clamp((4 * processors + groups - 1) / groups, 1, 32);
+    s.splits = groups >= 2 * processors
+                   ? 1
+                   : static_cast<int>(std::clamp<std::int64_t>((4 * processors + groups - 1) / groups, 1, 32));
+    made.grid = {blocks_of(s.splits * groups)};
     if (s.splits > 1)
       made.partial_bytes = static_cast<std::size_t>(groups * s.splits) *
                            static_cast<std::size_t>(gpu::split_floats(rows, value_depth)) * sizeof(float);
@@ -121,7 +123,6 @@ class block_attention_kernel final : public gpu_kernel {
     text.line("attention_over_blocks<", stored_name(q.type), ", tile, ", op_.block,
               ">(q, k, v, out, table, s, shared);");
     text.close();
-    made.grid = {static_cast<unsigned>(s.splits) * static_cast<unsigned>(groups)};
     made.block = {static_cast<unsigned>(warps * 32)};
     made.shared_bytes = static_cast<std::size_t>(memory.bytes_in_registers());
     return true;

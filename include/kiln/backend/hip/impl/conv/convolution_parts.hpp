@@ -104,6 +104,9 @@ class padded_images {
   explicit operator bool() const { return where_ != nullptr; }
   /// Whether a convolution is large enough for that: constant weights of at most seven channels and several taps.
   static bool serves(const kernel_request& r, const convolution_attributes& a, std::size_t image, std::size_t weights);
+  /// Pixels of a copy's piece for windows of so many columns: those that fill a box of the copy unit where there is one
+  /// and the depth becomes at most 1.5 times as long, else as many as the window has.
+  static std::int64_t columns_of(std::int64_t columns, const architecture& where);
   /// Pixels of a window's row, those past the last tap have weights of 0.
   std::int64_t together() const { return together_; }
   /// The copy of such images at an address, each pixel with what the row of its window meets.

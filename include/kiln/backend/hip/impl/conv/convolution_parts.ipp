@@ -151,10 +151,15 @@ bool padded_images::serves(const kernel_request& r, const convolution_attributes
          a.window.begin.back() >= 0;
 }
 
+std::int64_t padded_images::columns_of(std::int64_t columns, const architecture& where) {
+  const std::int64_t box = (columns + run - 1) / run * run;
+  return where.matrices == matrix_unit::wgmma && 2 * box <= 3 * columns ? box : columns;
+}
+
 padded_images::padded_images(const kernel_request& r, const convolution_attributes& a, std::size_t weights,
                              const context_pointer& where)
     : where_(where),
-      together_((r.inputs[weights].lens[3].value() + run - 1) / run * run),
+      together_(columns_of(r.inputs[weights].lens[3].value(), where->arch())),
       stride_(a.window.stride.back()),
       before_(a.window.begin.back()),
       places_(r.instruction.results[0].lens[3].value()),

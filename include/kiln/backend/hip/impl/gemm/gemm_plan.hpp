@@ -117,6 +117,13 @@ void put_addresses(std::vector<std::byte>& epilogue, const void* result, std::sp
 std::int64_t take_batch(gemm_problem& p, loop_nest& outer, std::vector<std::array<std::int64_t, 2>>& inner,
                         std::int64_t most);
 
+/// A count of blocks as a grid's first extent. Errors: limit, beyond what a launch has.
+inline unsigned blocks_of(std::int64_t count) {
+  constexpr auto most = (std::int64_t{1} << 31) - 1;
+  if (count < 0 || count > most) raise(fault::of(errc::limit, "blocks of a launch", most, count));
+  return static_cast<unsigned>(count);
+}
+
 /// The largest count of elements of `bytes` each, up to 16 bytes, that divides every step and keeps to the alignment.
 int vector_of(std::size_t bytes, std::size_t aligned, std::initializer_list<std::int64_t> steps);
 std::size_t alignment_of(const void* address);

@@ -82,10 +82,9 @@ void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* ep
   t.open("struct epilogue");
   t.line("static constexpr int width = ", width, ";");
   t.line("static constexpr bool along_rows = ", along_rows ? "true" : "false", ";");
-  // the pixels of all images may be evenly spaced
-  bool apart = p.pixels != 0;
-  if (apart)
-    apart = std::any_of(p.steps.begin(), p.steps.end(), [&](const auto& s) { return s[0] != p.pixels * s[2]; });
+  // the pixels of all images may be evenly spaced, so that they are rows; a phase's number is no image's
+  const auto uneven = [&](const auto& s) { return s[0] != p.pixels * s[2]; };
+  const bool apart = p.pixels != 0 && (p.phases || std::any_of(p.steps.begin(), p.steps.end(), uneven));
   t.line("result_place<", out, ", ", apart ? "true" : "false", "> place;");
   for (std::size_t k = 1; k < p.steps.size(); ++k) t.line("epilogue_operand x", k, ";");
   // what is prefetched, by lines of the cache
@@ -340,29 +339,27 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   gemm_plan plan;
   plan.what = t.whole("gemm_kernel");
   if (wgmma) plan.what.own_instructions = true;
-  const auto tiles_m = static_cast<int>((p.rows + tile.rows - 1) / tile.rows);
-  const auto tiles_n = static_cast<int>((p.cols + tile.cols - 1) / tile.cols);
+  const std::int64_t tiles_m = (p.rows + tile.rows - 1) / tile.rows, tiles_n = (p.cols + tile.cols - 1) / tile.cols;
   const std::int64_t entries = p.batch0 * p.batch1;
   plan.block = {static_cast<unsigned>(threads)};
-  plan.grid = {static_cast<unsigned>(tiles_m * entries) * static_cast<unsigned>(tiles_n),
+  const std::int64_t tiles = tiles_m * tiles_n * entries;
+  plan.grid = {blocks_of(tile.in_turns() ? std::min<std::int64_t>(tiles, where.multiprocessors) : tiles),
                static_cast<unsigned>(tile.splits)};
   if (tile.in_turns()) {
-    plan.grid.x = std::min(plan.grid.x, static_cast<unsigned>(where.multiprocessors));
     plan.boxes_a = boxes_of(p, p.a, p.rows, tile.rows), plan.boxes_b = boxes_of(p, p.b, p.cols, tile.cols);
   }
   plan.shared_bytes = where.shared_bytes_apart(shared_bytes_of(p, tile, where), std::int64_t{plan.grid.x} * plan.grid.y,
                                                tile.cluster ? tile.splits : 1);
   if (tile.splits > 1 && !tile.cluster) {
-    const std::size_t tiles = static_cast<std::size_t>(tiles_m) * static_cast<std::size_t>(tiles_n * entries);
-    plan.partial_bytes = tiles * static_cast<std::size_t>(tile.splits * tile.rows * tile.cols) *
+    plan.partial_bytes = static_cast<std::size_t>(tiles * tile.splits * tile.rows * tile.cols) *
                          static_cast<std::size_t>(sum_bytes(p.type));
-    plan.scratch_bytes = plan.partial_bytes + tiles * sizeof(int);
+    plan.scratch_bytes = plan.partial_bytes + static_cast<std::size_t>(tiles) * sizeof(int);
   }
   plan.sizes = {static_cast<int>(p.rows),
                 static_cast<int>(p.cols),
                 static_cast<int>(p.depth),
-                tiles_m,
-                tiles_n,
+                static_cast<int>(tiles_m),
+                static_cast<int>(tiles_n),
                 static_cast<int>(p.batch1),
                 tile.splits,
                 nullptr,
@@ -391,7 +388,7 @@ void run_gemm(const gemm_plan& plan, const function& f, device_queue& queue, std
   }
   void* values[] = {address_of(fa, a), address_of(fb, b), to.data(), &sizes, &maps[0], &maps[1], nullptr};
   extent3 grid = plan.grid;
-  if (entries != 0) grid.x = static_cast<unsigned>(entries * sizes.tiles_m * sizes.tiles_n);
+  if (entries != 0) grid.x = blocks_of(entries * sizes.tiles_m * sizes.tiles_n);
   f.give(queue, grid, plan.block, plan.shared_bytes, values);
 }
 

@@ -38,7 +38,7 @@ inline std::optional<tensor_boxes> boxes_of(const gemm_problem& p, const gemm_fa
   constexpr int most_corner = 127, most_stride = 8, most_offset = 255;  // in the copy unit's words
   const std::int64_t taps = p.depth / std::max<std::int64_t>(p.channels, 1);
   if (p.channels % 64 != 0 || taps * std::max(m.dilation_cols, m.dilation_rows) > most_offset || m.col_step <= 0 ||
-      m.row_step <= 0 || m.image_step < 0)
+      m.row_step <= 0 || m.image_step < 0 || (p.images > 1 && m.image_step == 0))
     return std::nullopt;
   for (std::size_t d = 0; d < 2; ++d) {
     if (std::abs(lower[d]) > most_corner || std::abs(upper[d]) > most_corner || stride[d] > most_stride)

@@ -52,22 +52,26 @@ template <class Module> std::optional<stored_form> find_stored_form(const stored
   return out;
 }
 
-/// Has products of few rows read numbers of four bits with zero point 8 by `centered_nibbles`, where scales allow it.
+/// Has products of few rows read numbers of four bits with zero point 8 by `centered_nibbles`, where the greatest and
+/// the least scale allow a lift under which no product of a number and its scale loses bits that it has without.
 inline void center(stored_form& form, const stored_weights& w, const literal& scales) {
   constexpr float most = 65504;
   constexpr int least_lift = 8, most_lift = 24;
   if (w.op.bits != 4 || w.operands.size() > 2 || form.value.zero != 8 || scales.get_shape().type != dtype::f16) return;
-  float greatest = 0;
+  constexpr float normal = 0x1p-14f;  // the least that f16 has all its bits of
+  float greatest = 0, least = most;
   const auto* const codes = reinterpret_cast<const std::uint16_t*>(scales.bytes());
   for (std::int64_t i = 0; i < scales.elements(); ++i) {
     const float x = std::abs(half_value(codes[i]));
     if (!(x <= most)) return;
     greatest = std::max(greatest, x);
+    if (x != 0) least = std::min(least, x);
   }
   int lift = most_lift;
   while (std::ldexp(greatest, lift) > most) --lift;
-  if (lift >= least_lift)
-    form.of_few_rows = "centered_nibbles<" + std::to_string(w.op.block) + ", " + std::to_string(lift) + ">";
+  // the greatest lift changes no scale
+  if (lift < least_lift || (lift < most_lift && std::ldexp(least, lift - most_lift) < normal)) return;
+  form.of_few_rows = "centered_nibbles<" + std::to_string(w.op.block) + ", " + std::to_string(lift) + ">";
 }
 
 /// A kernel that writes such weights out, rows of them with the depth contiguous.

@@ -152,6 +152,10 @@ class suppressing_kernel final : public selecting_kernel {
  public:
   suppressing_kernel(const context_pointer& where, const op::non_max_suppression& op)
       : selecting_kernel(where, "non_max_suppression"), op_(op) {}
+  /// Whether the most boxes and the two bounds have the types that kernels read.
+  static bool reads(std::span<const shape> in) {
+    return in[2].type == dtype::i64 && in[3].type == dtype::f32 && in[4].type == dtype::f32;
+  }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor>, unsigned) const override {
     return parts(in)[2] + static_cast<std::size_t>(in[1].elements()) * 4;
   }
@@ -159,6 +163,10 @@ class suppressing_kernel final : public selecting_kernel {
     const ints &s = l.in[1].lens, boxes = {s[0], s[2], 4};
     if (!(l.in[0].lens == boxes))
       raise(fault::of(errc::shape_mismatch, "type of the boxes", dims{s[0], s[2], 4}, to_dims(l.in[0].lens)));
+    for (std::size_t i = 2; i < 5; ++i)
+      if (l.in[i].elements() == 0)
+        raise(fault::of(errc::shape_mismatch, "elements of the most boxes, the greatest overlap and the least score", 1,
+                        to_dims(l.in[i].lens)));
     constexpr auto most = (std::int64_t{1} << 31) - 1;
     if (s[2] > most) raise(fault::of(errc::limit, "boxes of a batch", most, s[2]));
     selecting_kernel::count(l);
@@ -206,9 +214,11 @@ std::unique_ptr<kernel> lower_select(const kernel_request& r, const context_poin
   const operation& op = r.instruction.op;
   for (const shape& s : r.inputs)
     if (is_object(s.type) || s.rank() > static_cast<std::size_t>(gpu::index_dims)) return nullptr;
-  if (op.is<op::nonzero>()) return std::make_unique<nonzero_kernel>(where, "nonzero");
+  if (op.is<op::nonzero>() && r.inputs[0].type <= dtype::boolean)
+    return std::make_unique<nonzero_kernel>(where, "nonzero");
   if (const auto* c = op.get_if<op::compress>()) return std::make_unique<compress_kernel>(where, *c);
-  if (const auto* n = op.get_if<op::non_max_suppression>()) return std::make_unique<suppressing_kernel>(where, *n);
+  if (const auto* n = op.get_if<op::non_max_suppression>(); n && suppressing_kernel::reads(r.inputs))
+    return std::make_unique<suppressing_kernel>(where, *n);
   return nullptr;
 }
 

@@ -77,7 +77,8 @@ template <class T, int Block, bool Zeros> struct nibbles : numbers_in_blocks<T, 
 
 /// The same with zero point 8 for products in f16, of scales of at most 65504 / 2^Lift: a number of four bits is
 /// already one of f16, of a denormal's bits, that a multiplication by scale * 2^Lift moves to `1 / unit` of what it
-/// means, rounded as it would be there unless it is so small that it is a denormal there, too.
+/// means. That is rounded as what it means would be where scales other than 0 are at least 2^(10 - Lift), so that it
+/// is no denormal, and where Lift is 24, so that both are the same.
 template <int Block, int Lift> struct centered_nibbles : numbers_in_blocks<f16, 32, Block, false> {
   using piece = typename numbers_in_blocks<f16, 32, Block, false>::piece;
   static_assert(Lift >= 8 && Lift <= 24);

@@ -149,7 +149,8 @@ KILN_FN u64 exchange_if(u64* at, u64 expected, u64 to) {
 }
 /// The greater of `*at` and `to` stays there.
 KILN_FN void raise_number(int* at, int to) { atomicMax(at, to); }
-/// Adds to a number of memory in one instruction, for the types that have one.
+/// Adds to a number of memory in one instruction, for the types that have one. That of f32 takes denormals for 0, in
+/// memory and as sums.
 template <class T> inline constexpr bool adds_at_once = sizeof(T) >= 4 && !is_short<T>;
 template <class T> KILN_FN void add_at_once(T* at, T by) {
   if constexpr (is_real<T>)
