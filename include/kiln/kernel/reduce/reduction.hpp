@@ -167,8 +167,8 @@ template <class T, class A, class Step, class Again> class reducer {
       return static_cast<A>(all);
     }
   }
-  // As many rows of n < lanes elements as vectors have lanes at once, each lane a row. Every row's elements are combined
-  // in the order in which `across` combines lanes.
+  // As many rows of n < lanes elements as vectors have lanes at once, each lane a row. Every row's elements are
+  // combined in the order in which `across` combines lanes.
   template <class S> static void short_rows(const A* x, std::int64_t n, std::int64_t rows, std::int64_t by, A* out) {
     alignas(64) A some[lanes * lanes];
     for (; rows >= lanes; rows -= lanes, x += lanes * n, out += lanes) store(out, folded_rows<S>(x, n, by));

@@ -190,8 +190,8 @@ bool has_zeros(const kernel_request& r) {
   const literal* const data = r.constants.empty() ? nullptr : r.constants[0];
   return data && r.decide(2, [&] {
     const std::byte* const first = data->bytes();
-    return first && std::all_of(first, first + data->get_shape().bytes().value(),
-                                [](std::byte b) { return b == std::byte{}; });
+    return first &&
+           std::all_of(first, first + data->get_shape().bytes().value(), [](std::byte b) { return b == std::byte{}; });
   }) != 0;
 }
 
