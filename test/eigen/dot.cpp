@@ -77,7 +77,6 @@ TEST(dot, products_with_one_row_or_column) {
     }
 }
 
-// One kernel, whose tiles multiply their sums by the number.
 // Few rows with a matrix beyond a core's caches, in parts of 512 columns.
 TEST(dot, few_rows_with_a_large_matrix) {
   for (const std::int64_t m : {2, 7, 12})
@@ -95,6 +94,7 @@ TEST(dot, few_rows_with_a_large_matrix) {
     }
 }
 
+// One kernel, whose tiles multiply their sums by the number.
 TEST(dot, a_number_scales_the_product) {
   for (const std::int64_t m : {1, 5, 40}) {
     const auto make = [&](builder& b) {

@@ -1,7 +1,10 @@
 // Single reductions through the Eigen target: every kind and dtype, any dims.
 #include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include "kiln/op/reduce.hpp"
+#include "kiln/backend/eigen/rows.hpp"
+#include "kiln/op/ops.hpp"
 #include "runtime/compare.hpp"
 
 namespace kiln::testing {
@@ -106,6 +109,29 @@ TEST(reductions, long_sums_keep_their_digits) {
   }
 }
 
+// Equal rows have equal sums, whichever of them are folded together and by which thread: lanes are added pairwise.
+TEST(reductions, equal_short_rows_have_equal_sums) {
+  const float row[] = {1e8F, 1, -1e8F, 1, 1, -1e8F, 3, 1e8F, 7, 1e8F, 1, 2, -1e8F, 5, 9};
+  for (const unsigned threads : {1U, 2U})
+    for (std::int64_t n = 2; n <= 15; ++n)
+      for (const std::int64_t rows : {3, 17, 1003}) {
+        SCOPED_TRACE(::testing::Message() << threads << " threads " << rows << ' ' << n);
+        compile_options o = plain_options();
+        o.pool = std::make_shared<thread_pool>(threads);
+        const executable e = compile_eigen(
+            [&](builder& b) {
+              b.output(b.input("x", dtype::f32, {rows, n}).reduce_sum({-1}));
+            },
+            o);
+        argument in(shape{dtype::f32, {rows, n}});
+        for (std::int64_t k = 0; k < rows * n; ++k) in.as<float>()[static_cast<std::size_t>(k)] = row[k % n];
+        const std::vector<argument> inputs{in};
+        const auto sums = e.run(inputs)[0].to<double>();
+        EXPECT_THAT(sums, ::testing::Each(sums[0]));
+        EXPECT_TRUE(n != 3 || sums[0] == 1) << sums[0];  // one after another they make 0
+      }
+}
+
 value number(builder& b, float x) {
   return b.constant(literal::of<float>(shape{dtype::f32, {1}}, std::vector<float>{x}));
 }
@@ -136,7 +162,8 @@ TEST(reductions, fused_over_short_rows) {
 
 // Odd numbers of long rows are cut between the two threads; of the longest, nothing is kept from level to level.
 TEST(reductions, fused_over_rows_that_are_cut) {
-  for (const dims& lens : {dims{1, 16384}, dims{3, 33333}, dims{5, 20001}, dims{1, 300001}, dims{2, 270000}}) {
+  for (const dims& lens :
+       {dims{1, 16384}, dims{3, 33333}, dims{5, 20001}, dims{7, 17000}, dims{1, 300001}, dims{2, 270000}}) {
     SCOPED_TRACE(to_string(shape{dtype::f32, lens}));
     const auto make = [&](builder& b) {
       const value x = b.input("x", dtype::f32, lens), scale = b.input("scale", dtype::f32, {lens[1]}),
@@ -149,6 +176,64 @@ TEST(reductions, fused_over_rows_that_are_cut) {
     };
     expect_same(make, random_inputs(make, 3, -3, 3), {1e-4, 1e-4});
     if (::testing::Test::HasFailure()) return;
+  }
+}
+
+// They are computed in groups of as many rows as threads: more rows take no more scratch.
+TEST(reductions, rows_that_are_cut_share_scratch) {
+  const auto scratch = [](std::int64_t rows) {
+    const shape full{dtype::f32, {rows, 40'000}}, row{dtype::f32, {rows, 1}};
+    module_graph body;
+    const value_id x = body.add_parameter("x", full);
+    const value_id top = body.add_with_shapes(op::reduce_max{.axes = {1}}, {x}, {row});
+    const value_id all = body.add_with_shapes(op::multibroadcast{full.lens}, {top}, {full});
+    body.outputs.push_back(body.add_with_shapes(op::mul{}, {x, all}, {full}));
+    const tensor of{nullptr, dtype::f32, {rows, 40'000}, {40'000, 1}};
+    return eigen::make_rows_kernel(body, "rows")->scratch_bytes({&of, 1}, {&of, 1}, 8);
+  };
+  EXPECT_EQ(scratch(9), scratch(31));
+}
+
+// Elements that end where a page begins that nothing may read.
+class guarded {
+ public:
+  explicit guarded(const argument& of) {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const auto n = static_cast<std::size_t>(of.elements()) * size_of(of.get_shape().type);
+    const std::size_t whole = (n + page - 1) / page * page;
+    bytes_ = whole + page;
+    at_ = static_cast<std::byte*>(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (at_ == MAP_FAILED || mprotect(at_ + whole, page, PROT_NONE) != 0) std::abort();
+    held_ = argument(of.get_shape(), at_ + whole - n);
+    std::copy_n(of.data(), n, held_.data());
+  }
+  guarded(const guarded&) = delete;
+  guarded& operator=(const guarded&) = delete;
+  ~guarded() { munmap(at_, bytes_); }
+  const argument& held() const { return held_; }
+
+ private:
+  std::byte* at_;
+  std::size_t bytes_;
+  argument held_;
+};
+
+// Of rows too long to be kept, what the second level reads is computed there alone, from operands that the first level
+// does not read: every row has the same `w`, whose end is the memory's.
+TEST(reductions, long_rows_are_read_within_their_ends) {
+  for (const dtype type : {dtype::f64, dtype::i64, dtype::f32}) {
+    SCOPED_TRACE(to_string(type));
+    const dims lens{6, 300'008};  // no whole number of tiles, and tasks of two rows
+    const auto make = [&](builder& b) {
+      const value x = b.input("x", type, lens), x2 = b.input("x2", type, lens), w = b.input("w", type, {1, lens[1]});
+      b.output((x2 * w) * (x * x).reduce_max({-1}));
+    };
+    const auto in = random_inputs(make, 3, -9, 9);
+    const guarded a(in[0]), b(in[1]), c(in[2]);
+    const std::vector<argument> inputs{a.held(), b.held(), c.held()};
+    const executable e = compile_eigen(make);
+    ASSERT_EQ(e.report().steps.size(), 1U);
+    expect_close(e.run(inputs)[0], reference_run(make, in)[0], {1e-6, 0});
   }
 }
 

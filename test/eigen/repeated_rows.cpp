@@ -1,4 +1,7 @@
 // Pointwise programs whose operands repeat along rows or from row to row: short rows run joined, whatever their extent.
+#include <algorithm>
+
+#include "kiln/backend/eigen/typed_tiles.hpp"
 #include "runtime/compare.hpp"
 
 namespace kiln::testing {
@@ -87,10 +90,20 @@ void add_numbers(builder& b, value x, value y, dtype type) {
   put(op::equal{});
 }
 
+// Numbers that are often equal, and such as a type has at its ends: NaN, negative ones, products that wrap.
+argument pair_operand(const shape& s, unsigned seed, bool wide) {
+  const double high = !wide ? 4 : s.type == dtype::i64 ? 0x1p62 : s.type == dtype::i32 ? 0x1p31 : 256;
+  argument a = random_argument(s, seed, !wide ? 1 : s.type == dtype::u8 ? 0 : -high, high);
+  if (wide && s.type == dtype::f32)
+    for (std::size_t k = seed; k < a.as<float>().size(); k += 7) a.as<float>()[k] = NAN;
+  return a;
+}
+
 TEST(repeated_rows, pairs_equal_the_reference) {
   for (const dtype type : {dtype::f32, dtype::i64, dtype::i32, dtype::u8, dtype::boolean})
-    for (const std::int64_t n : {64, 70, 333, 9001}) {
-      SCOPED_TRACE(::testing::Message() << to_string(type) << ' ' << n);
+    for (const auto& [n, wide] : {std::pair(64, false), std::pair(70, true), std::pair(333, false),
+                                  std::pair(333, true), std::pair(9001, false)}) {
+      SCOPED_TRACE(::testing::Message() << to_string(type) << ' ' << n << (wide ? " wide" : ""));
       const std::int64_t rows = n > 4096 ? 3 : 5;
       const auto make = [&](builder& b) {
         const dims full{2, rows, n};
@@ -98,22 +111,71 @@ TEST(repeated_rows, pairs_equal_the_reference) {
         for (const dims& lens : {dims{2, rows, 1}, dims{1, 1, n}, dims{2, 1, n}, dims{1, 1, 1}, full})
           add_numbers(b, x, b.input("y" + to_string(shape{type, lens}), type, lens).broadcast_to(full), type);
       };
-      expect_same(make, random_inputs(make, 3, 1, 4), {0, 0});
+      std::vector<argument> in;
+      for (const argument& a : random_inputs(make))
+        in.push_back(pair_operand(a.get_shape(), static_cast<unsigned>(in.size() + 3), wide));
+      expect_same(make, in, {0, 0});
       if (::testing::Test::HasFailure()) return;
     }
 }
 
-// Results where an operand was: nothing is read after it is written.
-TEST(repeated_rows, pairs_in_place_equal_the_reference) {
-  for (const std::int64_t n : {67, 250, 9001})
-    expect_same(
-        [&](builder& b) {
-          const value x = b.input("x", dtype::i64, {4, n}), column = b.input("column", dtype::i64, {4, 1}),
-                      row = b.input("row", dtype::i64, {1, n});
-          b.output((x | op::cumsum{1}) - column);
-          b.output(row - (x | op::cumsum{0}));
-        },
-        {0, 0});
+// Rows of `n` differences, of which those of `repeats` have one second element each.
+kernels::row_pairs differences(std::int64_t rows, std::int64_t n, bool repeats, std::int64_t size) {
+  kernels::row_pairs p;
+  p.rows = rows, p.row = n, p.repeats = repeats;
+  p.a_step = p.to_step = n * size, p.b_step = repeats ? size : n * size;
+  return p;
+}
+
+// Results where an operand was: nothing is read after it is written, wherever in a line rows begin.
+TEST(repeated_rows, pairs_in_place_equal_others) {
+  const auto subtract = eigen::kiln_eigen_typed_tiles()->pair(eigen::pair_op::sub, dtype::i64);
+  constexpr std::int64_t rows = 3;
+  for (const std::int64_t n : {8, 9, 67, 250, 9001})
+    for (const bool repeats : {false, true})
+      for (const std::size_t first : {0U, 1U, 5U}) {
+        SCOPED_TRACE(::testing::Message() << n << (repeats ? " repeats " : " ") << first);
+        std::vector<std::int64_t> x(first + static_cast<std::size_t>(rows * n)), y(x.size()), expected(x.size());
+        for (std::size_t k = 0; k < x.size(); ++k) {
+          const auto at = static_cast<std::int64_t>(k);
+          x[k] = at * 1000, y[k] = 7 * at + 1;
+        }
+        for (std::size_t k = first; k < x.size(); ++k) {
+          const auto of_row = static_cast<std::size_t>(static_cast<std::int64_t>(k - first) / n);
+          expected[k] = x[k] - y[first + (repeats ? of_row : k - first)];
+        }
+        kernels::row_pairs p = differences(rows, n, repeats, 8);
+        p.a = reinterpret_cast<const std::byte*>(x.data() + first);
+        p.b = reinterpret_cast<const std::byte*>(y.data() + first);
+        p.to = reinterpret_cast<std::byte*>(x.data() + first);
+        subtract(p);
+        EXPECT_TRUE(std::equal(x.begin() + static_cast<std::ptrdiff_t>(first), x.end(),
+                               expected.begin() + static_cast<std::ptrdiff_t>(first)));
+      }
+}
+
+// Results that bypass the caches, from any byte on: elements may lie across lines.
+TEST(repeated_rows, pairs_begin_at_any_byte) {
+  const auto subtract = eigen::kiln_eigen_typed_tiles()->pair(eigen::pair_op::sub, dtype::f32);
+  constexpr std::int64_t rows = 2, n = 1000, size = 4, bytes = rows * n * size;
+  std::vector<float> x(rows * n), y(rows * n), expected(rows * n), found(rows * n);
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    x[k] = static_cast<float>(3 * k), y[k] = static_cast<float>(k % 17);
+    expected[k] = x[k] - y[k];
+  }
+  buffer to = buffer::allocate(bytes + 128);
+  for (std::int64_t offset = 0; offset < 64; ++offset) {
+    std::fill_n(to.data(), bytes + 128, std::byte{0x5a});
+    kernels::row_pairs p = differences(rows, n, false, size);
+    p.a = reinterpret_cast<const std::byte*>(x.data()), p.b = reinterpret_cast<const std::byte*>(y.data());
+    p.to = to.data() + offset;
+    p.past_cache = true;
+    subtract(p);
+    std::copy_n(to.data() + offset, bytes, reinterpret_cast<std::byte*>(found.data()));
+    EXPECT_EQ(found, expected) << offset;
+    for (std::int64_t k = 0; k < bytes + 128; ++k)
+      ASSERT_TRUE((k >= offset && k < offset + bytes) || to.data()[k] == std::byte{0x5a}) << offset << ' ' << k;
+  }
 }
 
 // A column of rows that lie apart, and results of a part of each.

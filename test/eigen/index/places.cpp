@@ -214,7 +214,22 @@ TEST(scatter_elements, constants_of_zeros_and_places_in_order) {
         b.output(b.add(op::scatter_nd{mode}, small_vector<value>{x, i.reshape({count, 1}), u}));
       };
       expect_same(make, in, {0, 0});
+      // what is not read is not held
+      EXPECT_EQ(compile_eigen(make).report().constant_bytes < extent * sizeof(float), last == 0) << last;
     }
+}
+
+// f16, which are combined in f32.
+TEST(scatter_elements, constants_of_zeros_that_are_widened) {
+  constexpr std::int64_t extent = 50'000, count = 3000;
+  const argument in[] = {indices_within(dtype::i64, {count}, extent), random_argument({dtype::f16, {count}}, 7)};
+  const auto make = [&](builder& b) {
+    const value x = b.constant<float>(dtype::f16, {extent}, std::vector<float>(extent, 0.0f));
+    b.output(b.add(op::scatter_elements{0, op::scatter_mode::add},
+                   small_vector<value>{x, b.input("i", dtype::i64, {count}), b.input("u", dtype::f16, {count})}));
+  };
+  expect_same(make, in, {0, 0});
+  EXPECT_LT(compile_eigen(make).report().constant_bytes, std::size_t{extent});
 }
 
 TEST(one_hot, equals_the_reference) {

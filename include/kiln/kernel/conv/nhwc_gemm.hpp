@@ -102,8 +102,8 @@ template <class T> class nhwc_gemm_convolution {
       if (copied_) {
         T* const local = own + header;
         // The next task is that of the next group or strip.
-        const std::ptrdiff_t coming =
-            inner == 1 || groups_first_ ? inputs_ : strip_rows_ * p_.stride[1] * p_.input[2] * in_step;
+        const bool of_group = p_.groups > 1 && (groups_first_ || strips_ == 1);
+        const std::ptrdiff_t coming = of_group ? inputs_ : strip_rows_ * p_.stride[1] * p_.input[2] * in_step;
         if (!holds_strip(own, part)) copy_strip(local, from, y0, rows, coming);
         mark_strip(own, part);
         from = {local, inputs_};

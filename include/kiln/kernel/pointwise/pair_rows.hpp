@@ -74,7 +74,7 @@ template <class T, class Function> class row_pair_loop {
     const result first = at(0), last = at(n - width);
     std::int64_t k = skipped;
     if constexpr (sizeof(result) == native_bytes)
-      if (p.past_cache)
+      if (p.past_cache && reinterpret_cast<std::uintptr_t>(to + skipped) % line == 0)  // not of split elements
         for (; k + together * width <= n; k += together * width) several<true>(p, a, to, k, at);
     for (; k + together * width <= n; k += together * width) several<false>(p, a, to, k, at);
     for (; k + width <= n; k += width) store(to + k, at(k));

@@ -110,11 +110,8 @@ template <class T, class A, class Step, class Again> class reducer {
       std::int64_t k = task * parts / tasks;
       const std::int64_t end = (task + 1) * parts / tasks;
       if constexpr (std::is_same_v<E, A> && sizeof(A) >= 4)
-        if (p.inner == 1 && stretches == 1 && p.extent > 1 && p.extent < lanes) {
-          const std::int64_t some = (end - k) / lanes * lanes;
-          short_rows<S>(in + k * p.extent, p.extent, some, p.divisor, out + k);
-          k += some;
-        }
+        if (p.inner == 1 && stretches == 1 && p.extent > 1 && p.extent < lanes)
+          return short_rows<S>(in + k * p.extent, p.extent, end - k, p.divisor, out + k);
       if constexpr (S::is_extreme && std::is_same_v<E, A> && lanes >= 4)
         if (p.inner == 1 && stretches == 1 && p.extent >= lanes)
           for (; k + 4 <= end; k += 4) four_rows<S>(in + k * p.extent, p.extent, out + k);
@@ -170,26 +167,37 @@ template <class T, class A, class Step, class Again> class reducer {
       return static_cast<A>(all);
     }
   }
-  // As many rows of n < lanes elements as vectors have lanes at once, each lane a row.
+  // As many rows of n < lanes elements as vectors have lanes at once, each lane a row. Every row's elements are
+  // combined in the order in which `across` combines lanes.
   template <class S> static void short_rows(const A* x, std::int64_t n, std::int64_t rows, std::int64_t by, A* out) {
+    alignas(64) A some[lanes * lanes];
+    for (; rows >= lanes; rows -= lanes, x += lanes * n, out += lanes) store(out, folded_rows<S>(x, n, by));
+    if (rows == 0) return;
+    std::copy_n(x, rows * n, some);
+    std::fill_n(some + rows * n, (lanes - rows) * n, A(0));
+    store_n(out, folded_rows<S>(some, n, by), static_cast<int>(rows));
+  }
+  template <class S> static KILN_FN V folded_rows(const A* x, std::int64_t n, std::int64_t by) {
     constexpr std::int64_t few = 4;  // that are read faster from where they lie
-    const bool gathers = native_bytes == 64 && n <= few;
-    const V divisor = broadcast<V>(static_cast<A>(by));
-    for (std::int64_t r = 0; r < rows; r += lanes, x += lanes * n) {
-      V acc;
-      if (gathers) {
-        acc = S::prepared_in_place(strided_lanes<V>(x, n));
-        for (std::int64_t k = 1; k < n; ++k) acc = S::combined(acc, S::prepared_in_place(strided_lanes<V>(x + k, n)));
-      } else {
-        alignas(64) A column[lanes * lanes];
-        transpose_block(x, n, column, lanes, lanes, n);
-        acc = S::prepared_in_place(load<V>(column));
-        for (std::int64_t k = 1; k < n; ++k) acc = S::combined(acc, S::prepared_in_place(load<V>(column + k * lanes)));
-      }
-      if constexpr (std::is_floating_point_v<A>)
-        if (by != 1) acc /= divisor;
-      store(out + r, acc);
+    const auto read = [](V v) { return S::prepared_in_place(v); };
+    V all;
+    if (native_bytes == 64 && n <= few) {
+      const auto at = [&](std::int64_t k) { return read(strided_lanes<V>(x + k, n)); };
+      all = at(0);
+      if (n > 2) all = S::combined(all, at(2));
+      all = S::combined(all, n > 3 ? S::combined(at(1), at(3)) : at(1));
+    } else {
+      alignas(64) A column[lanes * lanes];
+      transpose_block(x, n, column, lanes, lanes, n);
+      V v[lanes];
+      for (std::int64_t k = 0; k < n; ++k) v[k] = read(load<V>(column + k * lanes));
+      for (std::int64_t half = lanes / 2; half > 0; half /= 2)
+        for (std::int64_t k = 0; k < std::min(half, n - half); ++k) v[k] = S::combined(v[k], v[k + half]);
+      all = v[0];
     }
+    if constexpr (std::is_floating_point_v<A>)
+      if (by != 1) all /= broadcast<V>(static_cast<A>(by));
+    return all;
   }
   // Rows of n elements, one after the other: their lanes are folded together, since one row's take longer than its
   // elements where these are few.

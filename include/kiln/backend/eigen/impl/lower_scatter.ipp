@@ -33,6 +33,8 @@ class scatter_kernel : public kernel {
  public:
   /// `zeros`: all data are constants of zero bits.
   scatter_kernel(scatter_mode mode, bool zeros) : mode_(mode), zeros_(zeros) {}
+  // Zeros are written, not read.
+  bool packed_input(std::size_t i) const override { return zeros_ && i == 0; }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
     const std::int64_t floats = widens(in[0].type, mode_) ? out[0].elements() + in[2].elements() : 0;
     return static_cast<std::size_t>(floats) * sizeof(float) + place_bytes(in) + 128;
@@ -47,7 +49,7 @@ class scatter_kernel : public kernel {
     made.data = rest;
     old.data = rest;
     given.data = rest + out.elements() * static_cast<std::int64_t>(sizeof(float));
-    widen(*l.pool, data, old.as<float>());
+    if (!zeros_) widen(*l.pool, data, old.as<float>());
     widen(*l.pool, updates, given.as<float>());
     apply(l, old, given, made, l.scratch.data());
     narrow(*l.pool, made.as<const float>(), out);
@@ -60,10 +62,10 @@ class scatter_kernel : public kernel {
   void scatter(const kernels::slice_updates& u, dtype type) const { kiln_eigen_index()->scatter(u, type, mode_); }
   void copy(const tensor& from, const tensor& to, std::int64_t first, std::int64_t n) const {
     const auto size = static_cast<std::int64_t>(size_of(to.type));
-    if (from.data == to.data || n <= 0) return;
+    if (n <= 0) return;
     if (zeros_)
       std::memset(to.data + first * size, 0, static_cast<std::size_t>(n * size));
-    else
+    else if (from.data != to.data)
       std::memcpy(to.data + first * size, from.data + first * size, static_cast<std::size_t>(n * size));
   }
   // So many parts for that many bytes to be written.
@@ -183,6 +185,16 @@ class scatter_elements_kernel final : public scatter_kernel {
   std::int64_t axis_;
 };
 
+// Whether all data are constants of zero bits; a saved program keeps the answer, so that a load reads none of them.
+bool has_zeros(const kernel_request& r) {
+  const literal* const data = r.constants.empty() ? nullptr : r.constants[0];
+  return data && r.decide(2, [&] {
+    const std::byte* const first = data->bytes();
+    return first &&
+           std::all_of(first, first + data->get_shape().bytes().value(), [](std::byte b) { return b == std::byte{}; });
+  }) != 0;
+}
+
 }  // namespace
 
 std::unique_ptr<kernel> lower_scatter(const kernel_request& r) {
@@ -190,15 +202,11 @@ std::unique_ptr<kernel> lower_scatter(const kernel_request& r) {
     const dtype t = r.inputs[0].type;
     return mode == scatter_mode::none || t == dtype::boolean || dtypes::numbers.contains(t);
   };
-  const literal* const data = r.constants.empty() ? nullptr : r.constants[0];
-  const bool zeros = data && data->bytes() &&
-                     std::all_of(data->bytes(), data->bytes() + data->get_shape().bytes().value(),
-                                 [](std::byte b) { return b == std::byte{}; });
   if (const auto* const elements = r.instruction.op.get_if<op::scatter_elements>())
     if (serves(elements->reduction))
-      return std::make_unique<scatter_elements_kernel>(elements->axis, elements->reduction, zeros);
+      return std::make_unique<scatter_elements_kernel>(elements->axis, elements->reduction, has_zeros(r));
   if (const auto* const tuples = r.instruction.op.get_if<op::scatter_nd>())
-    if (serves(tuples->reduction)) return std::make_unique<scatter_nd_kernel>(tuples->reduction, zeros);
+    if (serves(tuples->reduction)) return std::make_unique<scatter_nd_kernel>(tuples->reduction, has_zeros(r));
   return nullptr;
 }
 

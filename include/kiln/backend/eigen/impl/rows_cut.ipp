@@ -13,9 +13,10 @@ constexpr unsigned most_pieces = 64;
 constexpr std::size_t cursor_bytes = padded_bytes(sizeof(block_cursor)),
                       streams_bytes = row_loops::most_operands * sizeof(tile_program::stream);
 
-// Rows in pieces of whole blocks, the last one of a row aside; each has a cursor, streams and row buffers in scratch.
+// Rows in pieces of whole blocks, the last one of a row aside. Of a group of rows, as many as threads, each piece has a
+// cursor, streams and row buffers in scratch.
 struct pieces {
-  std::int64_t piece, of_row, all;
+  std::int64_t piece, of_row, group;
   std::size_t bytes;
 
   pieces(const tile_program& p, const row_loops& loops, unsigned threads) {
@@ -23,7 +24,7 @@ struct pieces {
     const std::int64_t wanted = std::min(threads, most_pieces), row = loops.row();
     piece = (std::max((row + wanted - 1) / wanted, least) + unit - 1) / unit * unit;
     of_row = (row + piece - 1) / piece;
-    all = loops.rows() * of_row;
+    group = std::min<std::int64_t>(loops.rows(), threads);
     bytes = cursor_bytes + streams_bytes + padded_bytes(p.blocks()->scratch_bytes(piece, 0));
   }
 };
@@ -39,7 +40,7 @@ bool cuts_rows(const tile_program& p, const row_loops& loops, unsigned threads) 
 
 std::size_t cut_rows_scratch_bytes(const tile_program& p, const row_loops& loops, unsigned threads) {
   const pieces cut(p, loops, threads);
-  return static_cast<std::size_t>(cut.all) * cut.bytes;
+  return static_cast<std::size_t>(cut.group * cut.of_row) * cut.bytes;
 }
 
 void run_cut_rows(const tile_program& p, const launch& l, const row_loops& loops) {
@@ -50,11 +51,12 @@ void run_cut_rows(const tile_program& p, const launch& l, const row_loops& loops
   const auto streams_of = [&](std::int64_t k) {
     return reinterpret_cast<tile_program::stream*>(scratch_of(k) + cursor_bytes);
   };
-  const auto begin = [&](std::int64_t k) {
+  // Piece k of the rows from `first_row` on.
+  const auto begin = [&](std::int64_t first_row, std::int64_t k) {
     constexpr std::int64_t distance = 4096;  // see `row_walk`
     auto& cursor =
         *new (scratch_of(k)) block_cursor(*p.blocks(), scratch_of(k) + cursor_bytes + streams_bytes, cut.piece, 0);
-    const std::int64_t row = k / cut.of_row, from = k % cut.of_row * cut.piece;
+    const std::int64_t row = first_row + k / cut.of_row, from = k % cut.of_row * cut.piece;
     for (std::size_t s = 0; s < count; ++s) {
       const tensor& t = operand_of(l, s);
       const ints& kept = loops.operand[s].kept;
@@ -62,23 +64,26 @@ void run_cut_rows(const tile_program& p, const launch& l, const row_loops& loops
       const std::int64_t first = outer_offset(loops, s, row / inner) + (kept.empty() ? 0 : row % inner * kept.back());
       std::byte* const at = t.data + (first + from * step) * static_cast<std::int64_t>(size_of(t.type));
       new (streams_of(k) + s) tile_program::stream{at, step};
-      if (step == 1) cursor.fetch_ahead(s, distance);
+      if (step == 1 && !(l.unread && s >= l.in.size())) cursor.fetch_ahead(s, distance);
     }
     cursor.begin_row(streams_of(k));
   };
-  for (int level = 0; level < p.levels(); ++level) {
-    l.pool->parallel_for(cut.all, [&](std::int64_t k, unsigned) {
-      if (level == 0) begin(k);
-      const std::int64_t from = k % cut.of_row * cut.piece;
-      cursor_of(k)->run(streams_of(k), level, 0, std::min(cut.piece, loops.row() - from), l.unread);
-      if (l.unread) kiln_eigen_isa()->blocks()->fence();
-    });
-    for (std::int64_t first = 0; first < cut.all; first += cut.of_row) {
-      stack_list<block_cursor*, most_pieces> row;
-      for (std::int64_t k = first; k < first + cut.of_row; ++k) row.push_back(cursor_of(k));
-      block_cursor::join_folds({row.begin(), row.size()}, level);
-      for (std::int64_t k = first; k < first + cut.of_row; ++k)
-        cursor_of(k)->end_level(streams_of(k), level, loops.row());
+  for (std::int64_t row = 0; row < loops.rows(); row += cut.group) {
+    const std::int64_t all = std::min(cut.group, loops.rows() - row) * cut.of_row;
+    for (int level = 0; level < p.levels(); ++level) {
+      l.pool->parallel_for(all, [&](std::int64_t k, unsigned) {
+        if (level == 0) begin(row, k);
+        const std::int64_t from = k % cut.of_row * cut.piece;
+        cursor_of(k)->run(streams_of(k), level, 0, std::min(cut.piece, loops.row() - from), l.unread);
+        if (l.unread) kiln_eigen_isa()->blocks()->fence();
+      });
+      for (std::int64_t first = 0; first < all; first += cut.of_row) {
+        stack_list<block_cursor*, most_pieces> of_row;
+        for (std::int64_t k = first; k < first + cut.of_row; ++k) of_row.push_back(cursor_of(k));
+        block_cursor::join_folds({of_row.begin(), of_row.size()}, level);
+        for (std::int64_t k = first; k < first + cut.of_row; ++k)
+          cursor_of(k)->end_level(streams_of(k), level, loops.row());
+      }
     }
   }
 }

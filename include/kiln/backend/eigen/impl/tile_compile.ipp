@@ -93,21 +93,22 @@ void tile_program::compile(const module_graph& body) {
   const dimension row_elements = rows->row_elements();
   const bool keeps = !row_elements.is_constant() || row_elements.value() <= longest_kept;
   std::vector<std::uint32_t> of(body.size());
-  std::map<std::pair<std::uint32_t, int>, std::uint32_t> again;
-  // An operand where level `level` reads it.
+  std::map<std::pair<std::uint32_t, int>, std::uint32_t> made;
+  // An operand where level `level` reads it: what is not kept is computed at the levels that read it, and only there.
   const auto operand = [&](const auto& self, std::uint32_t i, int level) -> std::uint32_t {
     const auto& row = rows->values[i];
-    if (keeps || row.op != lower::row_op::pointwise || !row.full || row.level >= level) return of[row.source];
-    if (const auto found = again.find({i, level}); found != again.end()) return found->second;
+    if (keeps || row.op != lower::row_op::pointwise || !row.full) return of[row.source];
+    if (const auto found = made.find({i, level}); found != made.end()) return found->second;
     std::vector<std::uint32_t> in;
     for (std::uint32_t k : row.in) in.push_back(self(self, k, level));
     value v;
     v.type = body[i].results[0].type;
     v.level = level;
-    return again[{i, level}] = add_pointwise(body[i].op, in, std::move(v));
+    return made[{i, level}] = add_pointwise(body[i].op, in, std::move(v));
   };
   for (std::uint32_t i = 0; i < body.size(); ++i) {
     const auto& row = rows->values[i];
+    if (!keeps && row.op == lower::row_op::pointwise && row.full) continue;
     value v;
     v.type = body[i].results[0].type;
     v.full = row.full;
