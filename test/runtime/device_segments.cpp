@@ -1,35 +1,11 @@
 // Programs whose extents only a run knows, with arguments on a device whose memory nobody but its queues can touch.
-#include <gtest/gtest.h>
-
 #include "kiln/graph/builder.hpp"
-#include "kiln/op/dynamic/branch.hpp"
-#include "kiln/op/dynamic/loop.hpp"
-#include "kiln/op/dynamic/selection.hpp"
 #include "kiln/op/dynamic/slice_at.hpp"
-#include "kiln/runtime/counting_kernel.hpp"
-#include "kiln/runtime/executable.hpp"
 #include "kiln/runtime/run_options.hpp"
-#include "peer/gpu/alone/fake_gpu.hpp"
+#include "runtime/device_fakes.hpp"
 
 namespace kiln::testing {
 namespace {
-
-argument on_device(const device& where, const argument& a) {
-  buffer memory = where.allocate(static_cast<std::size_t>(a.get_shape().bytes().value()));
-  std::byte* const data = memory.data();
-  argument to(a.get_shape(), std::move(memory), data);
-  const auto queue = where.make_queue();
-  queue->copy(to.data(), a.data(), static_cast<std::size_t>(a.get_shape().bytes().value()));
-  queue->wait();
-  return to;
-}
-std::vector<float> floats_of(const device& where, const argument& a) {
-  std::vector<float> out(static_cast<std::size_t>(a.elements()));
-  const auto queue = where.make_queue();
-  queue->copy(out.data(), a.data(), out.size() * sizeof(float));
-  queue->wait();
-  return out;
-}
 
 // y: each element plus the sum of those that are not zero; x itself is an output, too.
 TEST(device_segments, read_and_write_the_devices_memory) {
@@ -91,50 +67,6 @@ TEST(device_segments, slice_the_devices_memory) {
   }
 }
 
-// Kernels of a fake GPU that expect operands at addresses that 16 divides.
-class aligned_kernel final : public kernel {
- public:
-  explicit aligned_kernel(std::unique_ptr<kernel> of, bool anywhere = false)
-      : of_(std::move(of)), anywhere_(anywhere) {}
-  std::string name() const override { return of_->name(); }
-  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned n) const override {
-    return of_->scratch_bytes(in, out, n);
-  }
-  void run(const launch& l) const override {
-    for (const std::span<const tensor> some : {l.in, l.out})
-      for (const tensor& t : some) EXPECT_TRUE(anywhere_ || reinterpret_cast<std::uintptr_t>(t.data) % 16 == 0);
-    of_->run(l);
-    const std::int32_t fault = 1;
-    if (reports_faults() && runs++ == faulty) l.queue->copy(l.faults, &fault, sizeof fault);
-  }
-  bool on_device() const override { return true; }
-  bool reports_faults() const override { return reports && !anywhere_; }
-  std::string fault_text() const override { return "a fault of a kernel"; }
-  static inline bool reports = false;
-  static inline int runs = 0, faulty = -1;  // the run that meets data it can't compute
-
- private:
-  std::unique_ptr<kernel> of_;
-  bool anywhere_;
-};
-class aligned_target final : public target {
- public:
-  std::string_view name() const override { return gpu_.name(); }
-  bool fuses() const override { return gpu_.fuses(); }
-  std::string binary_format() const override { return gpu_.binary_format(); }
-  std::unique_ptr<kernel> make_kernel(const kernel_request& r) const override {
-    return std::make_unique<aligned_kernel>(make_kernel_on_host(make_fallback_kernel(r.instruction.op)));
-  }
-  std::unique_ptr<kernel> make_copy(const derived_data* derived) const override {
-    return std::make_unique<aligned_kernel>(gpu_.make_copy(derived), true);
-  }
-  bool has_device() const override { return true; }
-  std::shared_ptr<const device> get_device() const override { return gpu_.get_device(); }
-
- private:
-  fake::gpu_target gpu_;
-};
-
 // Kernels are planned, and given scratch memory, for aligned operands: others of the caller's are copied.
 TEST(device_segments, operands_at_odd_places_are_copied) {
   const aligned_target gpu;
@@ -168,52 +100,6 @@ TEST(device_segments, operands_at_odd_places_are_copied) {
     }
   }
 }
-
-// Finds what is not zero between copies from and to the device, as a GPU's kernel does without them.
-class counting_nonzero final : public kernel, public counting_kernel {
- public:
-  std::string name() const override { return "counted"; }
-  bool on_device() const override { return true; }
-  std::size_t scratch_bytes(std::span<const tensor>, std::span<const tensor>, unsigned) const override { return 64; }
-  void count(const launch& l) const override {
-    ++counted;
-    const auto n = static_cast<std::int64_t>(found(l).size());
-    l.queue->copy(l.scratch.data(), &n, sizeof n);
-  }
-  shape made(std::span<const tensor>, std::int64_t count) const override { return {dtype::i64, {1, count}}; }
-  void run(const launch& l) const override {
-    const std::vector<std::int64_t> at = found(l);
-    ASSERT_EQ(l.out[0].lens[1], static_cast<std::int64_t>(at.size()));
-    l.queue->copy(l.out[0].data, at.data(), at.size() * sizeof(std::int64_t));
-  }
-  static inline int counted = 0;
-
- private:
-  static std::vector<std::int64_t> found(const launch& l) {
-    std::vector<float> x(static_cast<std::size_t>(l.in[0].elements()));
-    if (!x.empty()) l.queue->copy(x.data(), l.in[0].data, x.size() * sizeof(float));
-    l.queue->wait();
-    std::vector<std::int64_t> out;
-    for (std::size_t k = 0; k < x.size(); ++k)
-      if (x[k] != 0) out.push_back(static_cast<std::int64_t>(k));
-    return out;
-  }
-};
-class counting_target final : public target {
- public:
-  std::string_view name() const override { return gpu_.name(); }
-  bool fuses() const override { return gpu_.fuses(); }
-  std::unique_ptr<kernel> make_kernel(const kernel_request& r) const override {
-    if (r.instruction.op.is<op::nonzero>()) return std::make_unique<counting_nonzero>();
-    return gpu_.make_kernel(r);
-  }
-  std::unique_ptr<kernel> make_copy(const derived_data* derived) const override { return gpu_.make_copy(derived); }
-  bool has_device() const override { return true; }
-  std::shared_ptr<const device> get_device() const override { return gpu_.get_device(); }
-
- private:
-  fake::gpu_target gpu_;
-};
 
 // What a device counts is made in its memory, in the caller's where that has the size, and read there by what follows.
 TEST(device_segments, what_a_device_counts_is_made_there) {
@@ -260,99 +146,51 @@ TEST(device_segments, what_a_device_counts_is_made_there) {
   }
 }
 
-// Loops whose body says whether to go on by what it was told, by a constant, and by what it computed: on a device whose
-// kernels are its own, and on one with copies around each.
-program loop_program(int kind) {
-  builder body;
-  const auto one = []<class T>(T v) { return literal::of<T>({dtype_of<T>, {}}, std::span<const T>(&v, 1)); };
-  const value number = body.input("number", dtype::i64, {}), go = body.input("go", dtype::boolean, {}),
-              sum = body.input("sum", dtype::f32, {4}), x = body.input("x", dtype::f32, {4});
-  body.output(kind == 0   ? go
-              : kind == 1 ? body.constant(one(true))
-                          : body.add(op::less{}, number, body.constant(one(std::int64_t{3}))));
-  body.output(sum + x * body.add(op::convert{.to = dtype::f32}, number));
-  body.output(sum);
-  program p;
-  module_graph& m = p.main();
-  small_vector<value_id> in;
-  in.push_back(m.add_parameter("most", {dtype::i64, {}}));
-  in.push_back(m.add_parameter("begins", {dtype::boolean, {}}));
-  in.push_back(m.add_parameter("first", {dtype::f32, {4}}));
-  in.push_back(m.add_parameter("x", {dtype::f32, {4}}));
-  const module_ref iteration = p.add_module(module_graph(body.finish().main()));
-  const value_id made = p.main().add_with_shapes(
-      op::loop{iteration, 1}, in, {shape(dtype::f32, {4}), shape(dtype::f32, {dimension::symbol("rounds"), 4})});
-  for (const char* const name : {"last", "all"}) {
-    p.main().outputs.push_back({made.instruction, static_cast<std::uint32_t>(p.main().outputs.size())});
-    p.main().output_names.push_back(text(name));
-  }
-  return p;
-}
-
-TEST(device_segments, loops_keep_their_state_there) {
-  const aligned_target own;
-  const fake::gpu_target copying;
-  for (int kind = 0; kind < 3; ++kind)
-    for (const target* gpu : {static_cast<const target*>(&own), static_cast<const target*>(&copying)}) {
-      const device& where = *gpu->get_device();
-      const executable exe = compile(loop_program(kind), *gpu);
-      workspace w = exe.make_workspace();
-      for (const std::int64_t most : {0, 1, 2, 5})
-        for (const bool begins : {true, false})
-          for (const bool sized : {false, true}) {
-            SCOPED_TRACE(::testing::Message() << kind << ' ' << most << begins << sized);
-            const std::int64_t rounds = !begins ? 0 : kind == 2 ? std::min<std::int64_t>(most, 4) : most;
-            const argument x = argument::of<float>({4}, std::vector<float>{1, 2, 3, 4});
-            std::vector<argument> out(2);
-            if (sized && rounds != 0)
-              out = {on_device(where, argument(x.get_shape())),
-                     on_device(where, argument(shape{dtype::f32, {rounds, 4}}))};
-            exe.run(
-                w,
-                {{argument::of<std::int64_t>({}, std::vector<std::int64_t>{most}),
-                  argument::of<bool>({}, std::span<const bool>(&begins, 1)), on_device(where, x), on_device(where, x)}},
-                out);
-            const auto values = [&](const argument& a) {
-              return where.owns(a.data()) ? floats_of(where, a) : [&] {
-                const auto all = a.to<float>();
-                return std::vector<float>(all.begin(), all.end());
-              }();
-            };
-            std::vector<float> state{1, 2, 3, 4}, all;
-            for (std::int64_t k = 0; k < rounds; ++k) {
-              all.insert(all.end(), state.begin(), state.end());
-              for (std::size_t i = 0; i < 4; ++i) state[i] += static_cast<float>(k) * static_cast<float>(i + 1);
-            }
-            EXPECT_EQ(values(out[0]), state);
-            EXPECT_EQ(values(out[1]), all);
-          }
-    }
-}
-
-// What an iteration that nobody waited for finds wrong is an error after the last.
-TEST(device_segments, faults_in_loops_are_reported) {
-  const aligned_target gpu;
+// Programs of several targets use one workspace by turns: none takes what another left there for its own.
+TEST(device_segments, programs_share_a_workspace) {
+  const counting_target gpu;
+  const reference_target cpu;
   const device& where = *gpu.get_device();
-  aligned_kernel::reports = true;
-  const executable exe = compile(loop_program(1), gpu);
-  workspace w = exe.make_workspace();
-  const argument x = on_device(where, argument::of<float>({4}, std::vector<float>{1, 2, 3, 4}));
-  const bool begins = true;
-  const std::vector<argument> in = {argument::of<std::int64_t>({}, std::vector<std::int64_t>{5}),
-                                    argument::of<bool>({}, std::span<const bool>(&begins, 1)), x, x};
-  for (const int faulty : {-1, 0, 2, -1}) {
-    aligned_kernel::faulty = faulty, aligned_kernel::runs = 0;
-    std::vector<argument> out(2);
-    std::string found;
-    try {
-      exe.run(w, in, out);
-    } catch (const error& e) {
-      found = e.what();
+  const auto make = [](const target& t, bool finds, bool sums) {
+    builder b;
+    value x = b.input("x", dtype::f32, {4});
+    if (sums) {
+      const value y = x.reshape({2, 2});
+      x = ((y + y.reduce_sum({1})).reduce_max({0}) + y).reshape({4});
     }
-    EXPECT_EQ(found.find("a fault of a kernel") != std::string::npos, faulty >= 0) << found;
-    EXPECT_GE(aligned_kernel::runs, 5) << "every iteration runs";
-  }
-  aligned_kernel::reports = false;
+    b.output(finds ? b.add(op::nonzero{dimension::symbol("found")}, x) : x, "made");
+    return compile(b.finish(), t);
+  };
+  const argument there = on_device(where, argument::of<float>({4}, std::vector<float>{1, -2, 0, 3}));
+  const argument wide = argument::of<float>({8}, std::vector<float>{1, 9, 0, 9, -2, 9, 3, 9}),
+                 apart({dtype::f32, {4}, {2}}, const_cast<std::byte*>(wide.data()));
+  struct user {
+    executable of;
+    argument in;
+    std::vector<double> expected;
+  };
+  std::vector<user> users;
+  users.push_back({make(gpu, true, true), there, {0, 1, 2, 3}});   // a planned segment, then a count
+  users.push_back({make(gpu, true, false), there, {0, 1, 3}});     // a count
+  users.push_back({make(gpu, true, false), apart, {0, 2, 3}});     // a count of what is copied there
+  users.push_back({make(cpu, true, true), apart, {0, 1, 3}});      // a planned segment that copies its input
+  users.push_back({make(cpu, false, true), apart, {3, 4, 0, 7}});  // one plan
+  users.push_back({make(gpu, false, true), there, {4, 4, 3, 9}});  // one plan
+  for (std::size_t first = 0; first < users.size(); ++first)
+    for (std::size_t second = 0; second < users.size(); ++second) {
+      workspace w;
+      for (const std::size_t k : {first, second, first, second}) {
+        SCOPED_TRACE(::testing::Message() << first << ' ' << second << ", now " << k);
+        std::vector<argument> out(1);
+        users[k].of.run(w, {{users[k].in}}, out);
+        std::vector<double> found;
+        if (out[0].get_shape().type == dtype::f32)
+          for (const float v : out[0].to<float>()) found.push_back(v);
+        else
+          for (const std::int64_t v : out[0].to<std::int64_t>()) found.push_back(static_cast<double>(v));
+        EXPECT_EQ(found, users[k].expected);
+      }
+    }
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ struct device_memory {
   buffer edges;                 // inputs and outputs that the caller has in the host's memory
   buffer staged;                // page-locked memory of the host that these pass through where they are small
   std::byte* faults = nullptr;  // the number of `launch::faults`, among the edges
+  buffer loop;                  // of a loop's body: what iterations are told, say, carry and collect
   // A recording and the bases of inputs and outputs that it works on; those of the last run, and of this one.
   std::unique_ptr<device_recording> recording;
   std::vector<std::byte*> recorded, last, current;
@@ -61,7 +62,7 @@ struct run_memory {
   std::vector<run_memory> inner;  // of segments and bodies
 
   std::size_t bytes() const {
-    std::size_t n = arena.size() + dense_inputs.size() + on_device.edges.size();
+    std::size_t n = arena.size() + dense_inputs.size() + on_device.edges.size() + on_device.loop.size();
     for (const run_memory& m : inner) n += m.bytes();
     return n;
   }
@@ -72,10 +73,11 @@ struct run_memory {
     return n;
   }
 
-  // Memory of another device, or of the host, is of no use for runs on this one.
+  // Memory of another device, or of the host, is of no use for runs on this one; nor is what was bound to it.
   void serve(const std::shared_ptr<const device>& where) {
     if (on_device.where == where) return;
-    arena = buffer();
+    owner = 0;
+    arena = dense_inputs = buffer();
     on_device = {};
     on_device.where = where;
   }

@@ -320,7 +320,8 @@ class cutter {
     s.on_device = target_.make_kernel(request);
     s.counts = dynamic_cast<const counting_kernel*>(s.on_device.get());
     if (!s.counts) return s.on_device.reset();
-    // what only a run knows changes none of its functions
+    // Of extents that only a run knows its functions are those for 64. A run with extents that ask for others, narrower
+    // words to move slices by or wider places, builds them when it meets them first.
     const auto nominal = [](const shape& t) {
       ints lens;
       for (const dimension d : t.lens) lens.push_back(d.is_constant() ? d.value() : 64);

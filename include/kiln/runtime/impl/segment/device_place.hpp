@@ -25,6 +25,10 @@ class device_place {
   bool holds(const argument& a) const {
     return where_ && !is_unset(a) && !is_object(a.get_shape().type) && a.elements() != 0 && where_->owns(a.data());
   }
+  /// Whether kernels read and write an argument where it lies: row-major on the device, as aligned as they expect.
+  bool serves(const argument& a) const {
+    return holds(a) && a.get_shape().standard() && reinterpret_cast<std::uintptr_t>(a.data()) % 16 == 0;
+  }
   /// The argument itself, or a copy of what the device holds.
   argument on_host(const argument& a) const {
     if (!holds(a)) return a;
@@ -51,31 +55,22 @@ class device_place {
     }
     queue_->wait();
   }
-  /// Memory for a value: of the device, where there is one.
-  argument allocate(const shape& s) const {
-    if (!where_) return argument(s);
-    buffer memory = where_->allocate(bytes_of(s));
-    std::byte* const data = memory.data();
-    return {s, std::move(memory), data};
-  }
-  /// A copy on the device.
-  argument copied(const argument& a) const {
-    argument to = allocate({a.get_shape().type, a.get_shape().lens});
-    copy(a, to);
-    return to;
-  }
+  /// Makes the memory of `w` the device's.
+  void keep_there(run_memory& w) const { w.serve(where_); }
   /// Gives the queue a copy within the device's memory.
   void copy_bytes(void* to, const void* from, std::size_t bytes) const { queue_->copy(to, from, bytes); }
   /// The queue's own handle, for work that need not be waited for before the next.
   void* stream() const { return queue_->stream(); }
   void wait() const { queue_->wait(); }
+  std::unique_ptr<device_event> record() const { return queue_->record(); }
   /// Runs a step whose result's size its kernel finds on the device: in `wanted` where that has the size and is the
   /// device's, else in memory of `w`, which the next run has, too.
   argument run_counting(const host_step& step, std::span<const argument> in, run_memory& w,
                         const argument& wanted) const {
     w.serve(where_);
+    w.owner = 0;  // a planned program that had this memory binds it anew: what follows enlarges and overwrites it
     std::vector<argument> given(in.begin(), in.end());
-    const auto moves = [&](const argument& a) { return !holds(a) || !a.get_shape().standard() || !serves(a); };
+    const auto moves = [&](const argument& a) { return !serves(a); };
     std::size_t bytes = 0;
     for (const argument& a : given)
       if (moves(a)) bytes += aligned(bytes_of(a.get_shape()));
@@ -100,8 +95,7 @@ class device_place {
     queue_->copy(&n, w.arena.data(), sizeof n);
     queue_->wait();
     const shape s = step.counts->made(operands, n);
-    const bool fits = holds(wanted) && wanted.get_shape().type == s.type && wanted.get_shape().lens == s.lens &&
-                      wanted.get_shape().standard() && serves(wanted);
+    const bool fits = serves(wanted) && wanted.get_shape().type == s.type && wanted.get_shape().lens == s.lens;
     argument out = wanted;
     if (!fits) {
       w.grow(w.on_device.edges, std::max(bytes_of(s), alignment));
@@ -116,7 +110,6 @@ class device_place {
 
  private:
   static std::size_t bytes_of(const shape& s) { return static_cast<std::size_t>(s.bytes().value()); }
-  static bool serves(const argument& a) { return reinterpret_cast<std::uintptr_t>(a.data()) % 16 == 0; }
 
   const std::shared_ptr<const device>& where_;
   const kernel* const copies_;
