@@ -203,7 +203,7 @@ def style_transfer(g, small):
 
 @network((1,))
 def ssd_mobilenet_v2(g, small):
-    """Detection heads of depthwise pairs at six scales over MobileNet v2 at 300 x 300; boxes and scores of 2268 anchors."""
+    """Detection heads of depthwise pairs at six scales over MobileNet v2 at 300 x 300; boxes and scores of 1917 anchors."""
     act = lambda v: relu6(g, v)
     x, cin = act(conv_bn(g, g.input("data", [g.batch, 3, 300, 300]), "stem", 3, 32, 3, 2, m2=1 / 3)), 32
     features = []

@@ -7,6 +7,7 @@
 #include "eigen/saved_program.hpp"
 #include "kiln/graph/custom_op.hpp"
 #include "kiln/runtime/impl/saved/code_identity.hpp"
+#include "kiln/runtime/impl/saved/saved_file.hpp"
 #include "kiln/runtime/source_op.hpp"
 
 namespace my {
@@ -59,6 +60,37 @@ TEST_F(compile_cache, the_cache_tells_other_programs_weights_and_options_apart) 
   options.passes.fuse = true;
   EXPECT_FALSE(was_compiled(compile_eigen(make(1), options)));
   EXPECT_EQ(cached_programs(folder).size(), 3u);
+}
+
+// As the numbers and the scales of blocks that lie side by side in a file.
+TEST_F(compile_cache, constants_of_the_same_bytes_are_kept_and_hashed_once) {
+  const literal numbers = weights({256, 1024});
+  const buffer data = numbers.data(), part = buffer_part(data, 0, 4096);
+  detail::distinct_blocks blocks;
+  EXPECT_EQ(blocks.add(data), 0u);
+  EXPECT_EQ(blocks.add(part), 1u);
+  EXPECT_EQ(blocks.add(data), 0u);
+  EXPECT_EQ(blocks.all().size(), 2u);
+  const auto make = [&](const literal& second) {
+    return [&numbers, second](builder& b) {
+      b.output(b.input("x", dtype::f32, {1024}) + b.constant(numbers));
+      b.output(b.input("y", dtype::i32, {1024}) + b.constant(second));
+    };
+  };
+  const shape integers(dtype::i32, {256, 1024});
+  const auto saved_bytes = [&](const literal& second) {
+    builder b;
+    make(second)(b);
+    save(b.finish(), file);
+    return std::filesystem::file_size(file);
+  };
+  const literal same(integers, data), other = weights({256, 1024}, dtype::i32);
+  EXPECT_GT(saved_bytes(other), 2 * data.size());
+  EXPECT_LT(saved_bytes(same), data.size() + (64 << 10));
+  const compile_options options = cached(folder);
+  EXPECT_TRUE(was_compiled(compile_eigen(make(same), options)));
+  EXPECT_FALSE(was_compiled(compile_eigen(make(same), options)));
+  EXPECT_TRUE(was_compiled(compile_eigen(make(other), options)));
 }
 
 TEST_F(compile_cache, a_damaged_entry_of_the_cache_is_compiled_again) {

@@ -247,6 +247,45 @@ TEST(quantized_weights, scales_of_16_bits_of_weights_that_are_read_as_well) {
   for (const step_info& s : compile_eigen(make).report().steps) EXPECT_FALSE(s.fallback) << s.kernel;
 }
 
+// Blocks as files of GGUF have them, each a scale of 16 bits and then its numbers; of four bits, byte j has numbers j
+// and j + 16.
+std::function<void(builder&)> product_of_file_blocks(std::int64_t bits, std::int64_t columns, std::int64_t blocks,
+                                                     std::int64_t rows = 3) {
+  return [=](builder& b) {
+    const std::int64_t bytes = 2 + 4 * bits;
+    const literal random = random_argument({dtype::u8, {columns, blocks, bytes}}, 7, 0, 255).to_literal();
+    buffer data = buffer::allocate(static_cast<std::size_t>(random.elements()));
+    std::memcpy(data.data(), random.bytes(), data.size());
+    for (std::int64_t k = 0; k < columns * blocks; ++k) {
+      const half scale(static_cast<float>(k % 9 + 1) * (bits == 4 ? .01F : .001F));
+      std::memcpy(data.data() + k * bytes, &scale, 2);
+    }
+    const auto part = [&](dtype t, std::int64_t width, std::int64_t first, std::int64_t end) {
+      return b.constant(literal(shape(t, {columns, blocks, width}), data))
+          .slice({.axes = {2}, .starts = {first}, .ends = {end}});
+    };
+    const op::block_dequantize op{.bits = bits, .axis = 2, .block = 32, .zero = bits == 4 ? 8 : 0};
+    value w = b.add(op, part(bits == 4 ? dtype::u8 : dtype::i8, bytes, 2, bytes),
+                    part(dtype::f16, bytes / 2, 0, 1).convert(dtype::f32));
+    if (bits == 4) w = w.reshape({columns, blocks, 16, 2}).transpose({0, 1, 3, 2});
+    b.output(b.input("x", dtype::f32, {rows, blocks * 32}).dot(w.reshape({columns, blocks * 32}).transpose({1, 0})));
+  };
+}
+
+TEST(quantized_weights, blocks_of_files_with_their_scales) {
+  for (const std::int64_t bits : {4, 8})
+    for (const auto& [columns, blocks] : {std::pair{80, 8}, {130, 32}}) {  // scales written out; left where they are
+      SCOPED_TRACE(::testing::Message() << bits << ' ' << columns);
+      for (const std::int64_t rows : {1, 3, 20})
+        expect_same(product_of_file_blocks(bits, columns, blocks, rows), exact);
+      const auto make = product_of_file_blocks(bits, columns, blocks);
+      expect_kernel(make, "dot of " + std::to_string(bits) + "-bit blocks (floats)");
+      if (columns > 80) {
+        EXPECT_FALSE(folds(compile_eigen(make), "slice"));
+      }
+    }
+}
+
 class saved_quantized_weights : public saved_program_files {};
 
 TEST_F(saved_quantized_weights, with_scales_of_16_bits) {

@@ -84,6 +84,51 @@ TEST(fuse_stored_weights, weights_of_other_forms_stay) {
   EXPECT_FALSE(stays([&](builder& b) { b.output(x(b).dot(stored(b).transpose({1, 0}))); }));
 }
 
+// Blocks that are a dim of their own, as views of a file's bytes have them: 80 columns of four.
+struct blocks_of_bytes {
+  op::block_dequantize op{.bits = 4, .axis = 2, .block = 32, .zero = 8};
+  std::int64_t scales = 1;  // of a block of 16 bytes
+  bool zeros = false;
+  dims apart{};  // the numbers of a block
+  ints order{};  // and how they are turned
+
+  value product(builder& b) const {
+    const std::int64_t depth = 4 * (op.extent ? op.extent : 32);
+    small_vector<value> in{b.constant(counted(dtype::u8, {80, 4, 16}, 256)),
+                           b.constant(counted(dtype::f32, {80, 4, scales}, 5))};
+    if (zeros) in.push_back(b.constant(counted(dtype::u8, {80, 4, 1}, 16)));
+    value w = b.add(op, in);
+    if (!order.empty()) w = w.reshape(apart).transpose(order);
+    return b.input("x", dtype::f32, {3, depth}).dot(w.reshape({80, depth}).transpose({1, 0}));
+  }
+};
+
+TEST(fuse_stored_weights, blocks_are_a_dim_of_their_own) {
+  const auto products = [](const blocks_of_bytes& from) {
+    program p = made([&](builder& b) { b.output(from.product(b)); });
+    const program before = p;
+    fuse_contraction(p);
+    const pass_note note = fuse_stored_weights(p);
+    verify(p);
+    const literal x = counted(dtype::f32, p.main().shape_of(p.main().parameters()[0]).lens, 9);
+    EXPECT_EQ(evaluate(p, {x}), evaluate(before, {x}));
+    std::uint32_t n = 0;
+    for (const auto& c : note.counts.entries) n += c.name == "product" ? static_cast<std::uint32_t>(c.count) : 0;
+    EXPECT_EQ(count(p, "fused"), n);
+    return n;
+  };
+  const dims pairs{80, 4, 16, 2}, halves{80, 4, 2, 16};
+  const ints turned{0, 1, 3, 2};
+  EXPECT_EQ(products({}), 1u);
+  EXPECT_EQ(products({.apart = pairs, .order = turned}), 1u);
+  EXPECT_EQ(products({.apart = halves, .order = turned}), 0u);
+  EXPECT_EQ(products({.apart = pairs, .order = {0, 3, 1, 2}}), 0u);
+  EXPECT_EQ(products({.op = {.bits = 4, .axis = 2, .block = 24, .extent = 24}}), 0u);
+  EXPECT_EQ(products({.op = {.bits = 4, .axis = 2, .block = 16}, .scales = 2}), 0u);
+  EXPECT_EQ(products({.op = {.bits = 4, .axis = 2, .block = 64}}), 0u);
+  EXPECT_EQ(products({.zeros = true}), 0u);
+}
+
 TEST(fuse_stored_weights, constants_of_other_forms_are_written_out) {
   const auto written = [](auto&& make) {
     program p = made(make);
@@ -136,6 +181,28 @@ TEST(fuse_stored_weights, folding_leaves_them_stored) {
   EXPECT_EQ(count(p, "block_dequantize"), 1u);
   ASSERT_EQ(note.remarks.size(), 1u);
   EXPECT_EQ(note.remarks[0].view(), "kept block_dequantize of constants: they stay as small as they are stored");
+}
+
+// Parts of a constant that together are larger than what each means.
+TEST(fuse_stored_weights, folding_leaves_parts_of_a_constant_stored) {
+  for (const bool late : {false, true})
+    for (const std::int64_t block : {32, 16}) {
+      const detail::late_widening scope(late);
+      const std::int64_t scales = 32 / block;
+      program p = made([&](builder& b) {
+        const value data = b.constant(counted(dtype::i8, {2048, 8, 32}, 128)),
+                    scale = b.constant(counted(dtype::f32, {2048, 8, scales}, 5));
+        for (std::int64_t k = 0; k < 2048; k += 256) {
+          const op::slice rows{.axes = {0}, .starts = {k}, .ends = {k + 256}};
+          const value w = b.add(op::block_dequantize{.axis = 2, .block = block}, data.slice(rows), scale.slice(rows));
+          b.output(b.input("x" + std::to_string(k), dtype::f32, {1, 256}).dot(w.reshape({256, 256}).transpose({1, 0})));
+        }
+      });
+      constant_folding(p);
+      verify(p);
+      EXPECT_EQ(count(p, "block_dequantize"), 8u) << late << ' ' << block;
+      EXPECT_EQ(count(p, "slice"), late && block == 32 ? 16u : 0u) << late << ' ' << block;
+    }
 }
 
 TEST(expand_block_dequantize, arithmetic_gives_the_same) {

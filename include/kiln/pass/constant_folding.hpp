@@ -98,15 +98,23 @@ template <class Module> class constant_folder {
     }
     return false;
   }
-  // Whether a view shows the numbers or the scales of blocks of a constant, which kernels read where they lie.
+  // Whether an instruction is of numbers whose blocks are the last of three dims.
+  constexpr bool is_of_whole_blocks(std::uint32_t i) const {
+    const auto* const blocks = r_.template get_if<op::block_dequantize>({i, 0});
+    const dims& lens = r_[i].results[0].lens;
+    return blocks && lens.size() == 3 && normal_axis(blocks->axis, 3) == 2 && lens[2] == dimension(blocks->block);
+  }
+  // Whether a view shows the numbers or the scales of such blocks of a constant, which kernels read where they lie.
   constexpr bool stays_in_blocks(std::uint32_t i) const {
     if (std::is_constant_evaluated()) return false;
     if constexpr (std::is_same_v<typename rewriter<Module>::operation, operation>) {
       if (!widens_late() || r_[i].results[0].rank() != 3) return false;
       for (const std::uint32_t u : r_.users(i)) {
         if (u == rewriter<Module>::output_user) return false;
-        const auto* const blocks = r_.template get_if<op::block_dequantize>({u, 0});
-        if (!(blocks && normal_axis(blocks->axis, 3) == 2) && !is_widened_late(u)) return false;
+        if (is_of_whole_blocks(u)) continue;
+        if (!is_widened_late(u) || !only_scales(u)) return false;
+        for (const std::uint32_t reader : r_.users(u))
+          if (!is_of_whole_blocks(reader)) return false;
       }
       return true;
     }
@@ -199,7 +207,7 @@ template <class Module> class constant_folder {
 
   constexpr void fold_any(std::uint32_t i) {
     if (const auto* f = r_[i].op.template get_if<op::fill>()) return fold_fill(i, *f);
-    std::int64_t from = 0, made = 0;
+    std::int64_t from = 0, viewed = 0, made = 0;  // bytes: of constants, of what is seen of them, of the results
     small_vector<literal> values;
     for (const shape& s : r_[i].results) {
       if (!s.is_constant()) return;
@@ -209,9 +217,11 @@ template <class Module> class constant_folder {
     for (value_id v : r_[i].inputs) {
       views.push_back(viewed_constant(r_, v));
       if (!views.back() || !is_constant(views.back().at.lens)) return;
-      from += bytes_of(views.back().from->get_shape());
+      const shape& whole = views.back().from->get_shape();
+      const std::int64_t bytes = bytes_of(whole), seen = bytes_of({whole.type, without_repeats(views.back().at).lens});
+      from += bytes, viewed += seen < bytes ? seen : bytes;
     }
-    if (stays_stored(i, made, from) || !affordable(i, made, from) || !few_products(i)) return;
+    if (stays_stored(i, made, viewed) || !affordable(i, made, from) || !few_products(i)) return;
     for (const constant_view& c : views) {
       if (!affordable(i, bytes_of({c.from->get_shape().type, c.at.lens}), from)) return;
       values.push_back(laid_out(*c.from, c.at));
@@ -226,10 +236,10 @@ template <class Module> class constant_folder {
   }
 
   // Floats that a generic op reads of stored integers take less memory as those, and kernels read them as they are.
-  constexpr bool stays_stored(std::uint32_t i, std::int64_t bytes, std::int64_t from_bytes) {
+  constexpr bool stays_stored(std::uint32_t i, std::int64_t bytes, std::int64_t stored_bytes) {
     constexpr std::int64_t small = 4096;
     const auto& ins = r_[i];
-    if (ins.op.kind() != op_kind::generic || ins.inputs.empty() || from_bytes < small || bytes <= from_bytes)
+    if (ins.op.kind() != op_kind::generic || ins.inputs.empty() || stored_bytes < small || bytes <= stored_bytes)
       return false;
     const dtype stored = r_.shape_of(ins.inputs[0]).type;
     if (!(is_integer(stored) || is_narrow(stored)) || !is_float(ins.results[0].type)) return false;

@@ -16,7 +16,7 @@ struct stored_weights {
   /// Operands are [columns, blocks, numbers of a block] or [columns, blocks, 1] rather than of two dims.
   bool in_blocks = false;
   /// So they are, and the matrix has of each 32 numbers of 4 bits those at even places first, and then the others.
-  bool halves = false;
+  bool split_nibbles = false;
 };
 
 /// Bits of one number of such weights.
@@ -28,7 +28,7 @@ namespace detail {
 
 /// Whether elements lie as [columns, blocks, 2, 16] where the last two dims of [columns, blocks, 32] are pairs of
 /// adjacent ones.
-constexpr bool lies_in_halves(const layout& at, const dims& numbers) {
+constexpr bool lies_split(const layout& at, const dims& numbers) {
   return at.lens == dims{numbers[0], numbers[1], 2, 16} && at.offset == dimension(0) &&
          at.strides == dims{numbers[1] * 32, 32, 1, 2};
 }
@@ -56,6 +56,8 @@ constexpr std::optional<stored_weights> find_stored_weights(const Module& m, val
   std::int64_t along = normal_axis(stored->axis, lens.size());
   if (lens.size() == 3) {  // blocks are a dim of their own
     if (along != 2 || !(lens[2] == dimension(stored->block)) || made.inputs.size() != 2) return std::nullopt;
+    const dimension room = m.shape_of(made.inputs[0]).lens[2] * dimension(fields_per_byte(stored->bits));
+    if (!(room == lens[2])) return std::nullopt;  // `extent` leaves some of each block's bytes out
     lens = {lens[0], lens[1] * lens[2]}, along = 1;
     out.in_blocks = true;
   }
@@ -66,9 +68,9 @@ constexpr std::optional<stored_weights> find_stored_weights(const Module& m, val
       at = *next;
       continue;
     }
-    out.halves = out.in_blocks && stored->bits == 4 && stored->block == 32 &&
-                 m[out.instructions[k]].results[0].lens == lens && detail::lies_in_halves(at, numbers.lens);
-    if (!out.halves) return std::nullopt;
+    out.split_nibbles = out.in_blocks && stored->bits == 4 && stored->block == 32 &&
+                        m[out.instructions[k]].results[0].lens == lens && detail::lies_split(at, numbers.lens);
+    if (!out.split_nibbles) return std::nullopt;
     at = layout::standard(lens);
   }
   for (std::size_t d = 0; d + 2 < rank; ++d)

@@ -96,32 +96,32 @@ TEST(loading, takes_little_more_memory_than_the_packed_weights) {
   EXPECT_EXIT(load_within_bounds(folder.path(), 18, 24), ::testing::ExitedWithCode(0), "");
 }
 
-// A llama of Q4_0: blocks of 32 numbers, a scale in 16 bits before them.
-std::string wide_blocks() {
+// A llama of Q4_0 or Q8_0: blocks of 32 numbers, a scale in 16 bits before them.
+std::string wide_blocks(std::size_t bits = 4, std::uint32_t layers = 6) {
   gguf_writer w;
   w.text("general.architecture", "llama");
-  const std::pair<const char*, std::uint32_t> sizes[] = {
-      {"block_count", 6},           {"context_length", 64},         {"embedding_length", 1024},
-      {"attention.head_count", 16}, {"attention.head_count_kv", 4}, {"feed_forward_length", 2816}};
+  const std::pair<const char*, std::uint32_t> sizes[] = {{"block_count", layers},        {"context_length", 64},
+                                                         {"embedding_length", 1024},     {"attention.head_count", 16},
+                                                         {"attention.head_count_kv", 4}, {"feed_forward_length", 2816}};
   for (const auto& [key, n] : sizes) w.whole(std::string("llama.") + key, n);
   w.real("llama.attention.layer_norm_rms_epsilon", 1e-5F), w.real("llama.rope.freq_base", 10000);
-  std::string block(18, '\0');
+  std::string block(2 + 4 * bits, '\0');
   std::minstd_rand random;
-  const half scale(0.01F);
+  const half scale(bits == 4 ? 0.01F : 0.0006F);
   std::memcpy(block.data(), &scale, 2);
   const auto matrix = [&](const std::string& role, std::int64_t rows, std::int64_t columns) {
     std::string all;
-    all.reserve(static_cast<std::size_t>(rows * columns / 32) * 18);
+    all.reserve(static_cast<std::size_t>(rows * columns / 32) * block.size());
     for (std::int64_t k = 0; k < rows * columns / 32; ++k) {
       for (std::size_t i = 2; i < block.size(); ++i) block[i] = static_cast<char>(random());
       all += block;
     }
-    w.tensor({role + ".weight", "", {rows, columns}, std::move(all), 2});
+    w.tensor({role + ".weight", "", {rows, columns}, std::move(all), bits == 4 ? 2U : 8U});
   };
   std::vector<float> ones(1024, 1);
   const auto vector = [&](const std::string& role) { w.tensor(tensor_of(role + ".weight", {1024}, ones)); };
   matrix("token_embd", 1024, 1024);
-  for (int layer = 0; layer < 6; ++layer) {
+  for (std::uint32_t layer = 0; layer < layers; ++layer) {
     const std::string at = "blk." + std::to_string(layer) + ".";
     vector(at + "attn_norm"), vector(at + "ffn_norm");
     matrix(at + "attn_q", 1024, 1024), matrix(at + "attn_k", 256, 1024), matrix(at + "attn_v", 256, 1024);
@@ -132,17 +132,24 @@ std::string wide_blocks() {
   return w.file();
 }
 
-// A saved model has the numbers and the scales apart.
+// A saved model has the numbers and the scales apart, and those of Q4_0 in their order: their sums are added in
+// another.
 TEST(loading, blocks_beside_their_scales_give_what_they_do_apart) {
-  const test::temporary_folder folder;
-  const auto file = folder.write("model.gguf", wide_blocks());
-  const auto found = logits_of(*load_path(file));
-  save_model(read_config(file), folder.path() / "saved");
-  const auto expected = logits_of(*load_path(folder.path() / "saved"));
-  float most = 0;
-  for (const float x : expected) most = std::max(most, std::abs(x));
-  EXPECT_GT(most, 0.1F);
-  for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(found[i], expected[i], 2e-5F * most) << i;
+  for (const std::size_t bits : {4, 8}) {
+    SCOPED_TRACE(bits);
+    const test::temporary_folder folder;
+    const auto file = folder.write("model.gguf", wide_blocks(bits, 1));
+    const auto found = logits_of(*load_path(file));
+    save_model(read_config(file), folder.path() / "saved");
+    const auto expected = logits_of(*load_path(folder.path() / "saved"));
+    float most = 0;
+    for (const float x : expected) most = std::max(most, std::abs(x));
+    EXPECT_GT(most, 0.1F);
+    if (bits == 8) {
+      EXPECT_EQ(found, expected);
+    }
+    for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(found[i], expected[i], 2e-5F * most) << i;
+  }
 }
 
 // What is repacked lies in memory that what is packed takes over, matrix by matrix, and scales stay in 16 bits.

@@ -69,7 +69,10 @@ class quantized_product {
     store_zeros(from.zeros, zeros, from.data.sign_offset);
     std::vector<std::byte, aligned_allocator<std::byte>> packed(static_cast<std::size_t>(quantized_places(f_).size)),
         scratch;
-    if (c_.in_rows) store_rows(data, rows), from.rows = rows.data();
+    if (c_.in_rows) {
+      store_rows(data, rows), from.rows = rows.data();
+      from.data = from.scales = {};  // rows have both
+    }
     pack_quantized(pool, packed.data(), f_, from);
     std::vector<float> c(static_cast<std::size_t>(c_.m * f_.n), -77);
     quantized_problem p{f_, c_.m, a_.data(), f_.k, packed.data(), c.data(), f_.n, rounds, on_unit};
@@ -148,7 +151,8 @@ class quantized_product {
     if (c_.stored == storage::packed_rows) {
       data.resize(static_cast<std::size_t>(f_.n * f_.depth() / each_));
       for (std::size_t k = 0; k < numbers_.size(); ++k) {
-        const std::size_t in_block = k % 32, i = f_.halves ? k - in_block + in_block % 16 * 2 + in_block / 16 : k;
+        const std::size_t in_block = k % 32,
+                          i = f_.split_nibbles ? k - in_block + in_block % 16 * 2 + in_block / 16 : k;
         data[i / static_cast<std::size_t>(each_)] |= static_cast<std::byte>(
             numbers_[k] << (i % static_cast<std::size_t>(each_) * static_cast<std::size_t>(f_.bits)));
       }
@@ -300,7 +304,8 @@ TEST(quantized_of_a_level, rows_of_blocks_with_their_scales) {
           quantized_case c;
           c.form = {.k = k, .n = n, .block = 32, .bits = kind < 2 ? 4 : 8, .scales = scale_format::f16};
           c.form.zero = kind < 2 ? 8 : 128;
-          c.form.halves = kind<2, c.in_rows = kind> 0;
+          c.form.split_nibbles = kind < 2;
+          c.in_rows = kind > 0;
           c.m = m;
           expect_products(c);
           expect_products_on_unit(c);

@@ -19,7 +19,7 @@ struct quantized_scratch {
   quantized_scratch(const quantized_problem& p, unsigned workers) {
     const quantized_form& f = p.form;
     dequantizes = !p.rounds && p.m >= dequantized_rows;
-    copies = p.rounds || f.halves || f.k != f.depth();
+    copies = p.rounds || f.split_nibbles || f.k != f.depth();
     sums_up = p.rounds || (f.zeros != zero_format::uniform && !dequantizes);
     row = copies ? round_up(f.depth() * (p.rounds ? 1 : 4), 64) : p.a_row * 4;
     if (copies) size += p.m * row;

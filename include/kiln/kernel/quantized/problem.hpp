@@ -33,11 +33,14 @@ struct quantized_form {
   float zero = 0;           ///< of all blocks, where they are uniform
   number_format numbers{};  ///< floats have 4 or 8 bits, and no zero points
   float factor = 1;         ///< of all blocks
-  bool halves = false;      ///< of 32 numbers of 4 bits, byte j has numbers j and j + 16 rather than 2 j and 2 j + 1
+  /// Of 32 numbers of 4 bits, byte j has numbers j and j + 16 rather than 2 j and 2 j + 1.
+  bool split_nibbles = false;
 
   constexpr std::int64_t blocks() const { return (k + block - 1) / block; }
   constexpr std::int64_t words() const { return block * bits / 32; }  ///< of a block
   constexpr std::int64_t depth() const { return blocks() * block; }   ///< k rounded up to whole blocks
+  /// Bytes of an f16 scale and the block after it (`quantized_source::rows`).
+  constexpr std::int64_t block_bytes() const { return size_of_scale(scale_format::f16) + words() * 4; }
 };
 
 /// Such weights before they are packed. Element (k, n) of each part is `k_step` k + `n_step` n elements from its start;

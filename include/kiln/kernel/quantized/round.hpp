@@ -21,7 +21,7 @@ template <class Sum> struct row_places {
 /// Sixteen numbers of a row that meet weights from k on, zeros after the depth; k is a multiple of 16.
 KILN_FN vec<float, 16> sixteen_of(const quantized_form& f, const float* x, std::int64_t k) {
   using F = vec<float, 16>;
-  if (f.halves) {  // rows are of whole blocks
+  if (f.split_nibbles) {  // rows are of whole blocks
     const float* const low = x + k - k % 32 / 2;
     return __builtin_shufflevector(load<vec<float, 8>>(low), load<vec<float, 8>>(low + 16), 0, 8, 1, 9, 2, 10, 3, 11, 4,
                                    12, 5, 13, 6, 14, 7, 15);
@@ -142,7 +142,7 @@ template <int Bits> void split_row(const quantized_form& f, const float* x, cons
 
 /// Copies one row to whole blocks, and sums up its blocks.
 inline void copy_row(const quantized_form& f, const float* x, float* to, float* sums) {
-  if (to && f.halves) {
+  if (to && f.split_nibbles) {
     for (std::int64_t k = 0; k < f.k; k += 16) store(to + k, sixteen_of(f, x, k));
   } else if (to) {
     std::copy_n(x, f.k, to);

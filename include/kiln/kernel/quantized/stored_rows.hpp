@@ -106,7 +106,7 @@ inline void unpack_some(const std::byte* block, std::ptrdiff_t row_bytes, int co
                                           std::int64_t cols, std::int64_t width, std::uint32_t* words,
                                           std::uint16_t* scales) {
   constexpr int lanes = native_lanes<float>;
-  const std::int64_t blocks = f.blocks(), block_words = f.words(), each = 2 + block_words * 4, row = blocks * each;
+  const std::int64_t blocks = f.blocks(), block_words = f.words(), each = f.block_bytes(), row = blocks * each;
   for (std::int64_t j = 0; j < width; j += lanes) {
     const std::byte* block = stored + (col + j) * row;
     std::uint32_t* to = words + j;

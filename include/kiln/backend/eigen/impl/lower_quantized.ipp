@@ -41,7 +41,7 @@ class quantized_kernel final : public kernel {
     form_.zero = static_cast<float>(op.zero + sign_offset);
     form_.numbers = number_format_of(op.floats ? dtype::f4e2m1 : data);
     form_.factor = op.factor;
-    form_.halves = b.weights.halves;
+    form_.split_nibbles = b.weights.split_nibbles;
     if (operands_.size() > 2)
       form_.zeros = is_float(r.inputs[operands_[2]].type) ? zero_format::floats : zero_format::bytes;
     const quantized_table& isa = *kiln_eigen_quantized();
@@ -164,7 +164,7 @@ class quantized_kernel final : public kernel {
     const literal &numbers = *stored_constant(r, operands_[0]), &scales = *stored_constant(r, operands_[1]);
     const layout &at = r.constant_layouts[operands_[0]], &scale_at = r.constant_layouts[operands_[1]];
     const bool four = form_.bits == 4, is_signed = numbers.get_shape().type == dtype::i8;
-    const std::int64_t each = four ? 18 : 34, row = form_.blocks() * each;
+    const std::int64_t each = form_.block_bytes(), row = form_.blocks() * each;
     return form_.scales == scale_format::f16 && scales.get_shape().type == dtype::f16 && form_.block == 32 &&
            (four || is_signed) && numbers.bytes() == scales.bytes() && at.offset == scale_at.offset * 2 + 2 &&
            at.strides == dims{row, each, 1} && scale_at.strides[0] * 2 == dimension(row) &&
@@ -195,10 +195,14 @@ class quantized_kernel final : public kernel {
   buffer packed_;
 };
 
-// Whether an operand lies so that fields of a byte are adjacent.
-bool lies_in_rows(const kernel_request& r, std::size_t i, bool in_blocks) {
+// Whether an operand is of blocks whose places are known.
+bool lies_in_blocks(const kernel_request& r, std::size_t i) {
   const layout& at = r.constant_layouts[i];
-  if (in_blocks) return at.lens.size() == 3 && is_constant(at.lens) && is_constant(at.strides);
+  return at.lens.size() == 3 && is_constant(at.lens) && is_constant(at.strides);
+}
+// Whether an operand lies so that fields of a byte are adjacent.
+bool lies_in_rows(const kernel_request& r, std::size_t i) {
+  const layout& at = r.constant_layouts[i];
   return at.lens.size() == 2 && is_constant(at.lens) && at.strides[0].is_constant() &&
          (at.strides[1] == dimension(1) || at.lens[1] == dimension(1));
 }
@@ -212,7 +216,8 @@ std::unique_ptr<kernel> lower_quantized(const kernel_request& r) {
     const dtype t = r.inputs[body->operands[k]].type;
     const bool is_read =
         k == 0 || t == dtype::f8e8m0 || t == dtype::f8e4m3fn || (t != dtype::f64 && !quantize::is_float8(t));
-    if (!lies_in_rows(r, body->operands[k], body->weights.in_blocks) || !is_read) return nullptr;
+    const std::size_t i = body->operands[k];
+    if (!is_read || !(body->weights.in_blocks ? lies_in_blocks(r, i) : lies_in_rows(r, i))) return nullptr;
   }
   return std::make_unique<quantized_kernel>(*body, r);
 }

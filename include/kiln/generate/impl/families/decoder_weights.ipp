@@ -224,7 +224,9 @@ value decoder_weights::rows(value of, std::string_view role, std::int64_t count,
   if (e.format == weight_format::plain && !is_float(e.type))
     throw error(errc::unsupported, "tensor '" + e.name + "': a table that is not of floats");
   value out;
-  if (stays(e)) {  // in f32 throughout, as products
+  // the table stays in blocks with scales of 16 bits: only the rows of tokens [batch, length] become f32, whose depth
+  // is then the last of three dims
+  if (stays(e)) {
     stored_blocks s = repack(e, {}, *pool_);
     s.op.axis = 2;
     build_.label = text();

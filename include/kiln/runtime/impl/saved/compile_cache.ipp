@@ -10,6 +10,7 @@
 #include "kiln/runtime/impl/run/executable_access.hpp"
 #include "kiln/runtime/impl/saved/cache_entry.hpp"
 #include "kiln/runtime/impl/saved/code_identity.hpp"
+#include "kiln/runtime/impl/saved/saved_file.hpp"
 #include "kiln/runtime/kept_files.hpp"
 #include "kiln/runtime/options.hpp"
 #include "kiln/runtime/saved_program.hpp"
@@ -22,14 +23,11 @@ namespace {
 constexpr std::string_view extension = detail::cache_extension;
 
 void add_program(content_hash& to, const program& p, thread_pool& pool) {
-  std::vector<buffer> blocks;
+  detail::distinct_blocks blocks;
   archive_writer archive;
-  save_program(archive, p, [&](const buffer& b) {
-    blocks.push_back(b);
-    return blocks.size() - 1;
-  });
+  save_program(archive, p, [&](const buffer& b) { return blocks.add(b); });
   to.add(archive.bytes());
-  for (const buffer& b : blocks) to.add({b.data(), b.size()}, pool);
+  for (const buffer& b : blocks.all()) to.add({b.data(), b.size()}, pool);
 }
 
 // Tables of the ops that are not the library's.

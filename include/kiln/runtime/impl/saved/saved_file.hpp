@@ -32,11 +32,26 @@ struct block_place {
   std::uint64_t offset = 0, bytes = 0;
 };
 
+/// Blocks of data, each once however many constants are of its bytes.
+class distinct_blocks {
+ public:
+  /// The number of a block; one of the same memory as an earlier one has that one's.
+  std::uint64_t add(const buffer& b) {
+    for (std::size_t i = 0; i < all_.size(); ++i)
+      if (all_[i].data() == b.data() && all_[i].size() == b.size()) return i;
+    all_.push_back(b);
+    return all_.size() - 1;
+  }
+  const std::vector<buffer>& all() const { return all_; }
+
+ private:
+  std::vector<buffer> all_;
+};
+
 /// Collects blocks of data and sections, and writes them.
 class saved_file_writer {
  public:
-  /// The number of a block; one that shares its memory with an earlier one has that one's.
-  std::uint64_t add_block(const buffer& b);
+  std::uint64_t add_block(const buffer& b) { return blocks_.add(b); }
   void add_section(section s, std::string bytes) { sections_[static_cast<std::size_t>(s)] = std::move(bytes); }
   /// Writes by a draft (`draft_file`), durably or not. Throws `error` (`io`).
   void write(const std::filesystem::path& to, bool durable);
@@ -47,7 +62,7 @@ class saved_file_writer {
   using sink = std::function<void(const void* bytes, std::size_t n)>;
   std::string close();
   void put_to(const std::string& header, const sink& put) const;
-  std::vector<buffer> blocks_;
+  distinct_blocks blocks_;
   std::string sections_[section_count];
 };
 

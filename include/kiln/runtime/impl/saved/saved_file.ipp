@@ -87,20 +87,13 @@ bool begins_as_saved(std::span<const std::byte> bytes) {
   return bytes.size() >= sizeof magic && std::memcmp(bytes.data(), magic, sizeof magic) == 0;
 }
 
-std::uint64_t saved_file_writer::add_block(const buffer& b) {
-  for (std::size_t i = 0; i < blocks_.size(); ++i)
-    if (blocks_[i].data() == b.data() && blocks_[i].size() == b.size()) return i;
-  blocks_.push_back(b);
-  return blocks_.size() - 1;
-}
-
 // Adds the sections that tell of the others; the header.
 std::string saved_file_writer::close() {
   archive_writer places;
   chunk_checksums sums;
   std::uint64_t data_bytes = 0;
-  places.put_unsigned(blocks_.size());
-  for (const buffer& b : blocks_) {
+  places.put_unsigned(blocks_.all().size());
+  for (const buffer& b : blocks_.all()) {
     const std::uint64_t at = aligned(data_bytes, block_alignment);
     sums.add_zeros(at - data_bytes);
     sums.add(b.data(), b.size());
@@ -133,7 +126,7 @@ void saved_file_writer::put_to(const std::string& header, const sink& put) const
   put(header.data(), header.size());
   for (const std::string& s : sections_) put(s.data(), s.size());
   std::uint64_t written = 0;
-  for (const buffer& b : blocks_) {
+  for (const buffer& b : blocks_.all()) {
     static constexpr char zeros[block_alignment] = {};
     const std::uint64_t block_at = aligned(written, block_alignment);
     put(zeros, block_at - written);
