@@ -110,6 +110,26 @@ TEST(config, an_overlay_replaces_what_it_names) {
   EXPECT_EQ(c.context_length, 64) << "an error changes nothing";
 }
 
+// Refused when the model is made ready: its graph has tables of so many places.
+TEST(config, a_folder_with_a_graph_bounds_its_context) {
+  const auto names = [](const char* genai) {
+    const test::temporary_folder f;
+    f.write("genai_config.json", genai);
+    return read_config(f.path());
+  };
+  config c = names(R"({"model": {"type": "llama", "context_length": 64}})");
+  EXPECT_EQ(c.own_context, 64);
+  for (const char* n : {"512", "32", "128"}) {
+    overlay(c, R"({"model": {"context_length": )" + std::string(n) + "}}");
+    EXPECT_EQ(c.own_context, 64) << n;
+  }
+  EXPECT_EQ(c.context_length, 128);
+  config none = names(R"({"model": {"type": "llama"}})");
+  for (const char* n : {"32", "512"}) overlay(none, R"({"model": {"context_length": )" + std::string(n) + "}}");
+  EXPECT_FALSE(none.own_context) << "an overlay is not the folder's word";
+  EXPECT_EQ(none.context_length, 512);
+}
+
 TEST(config, an_empty_end_list_is_the_padding_token) {
   EXPECT_EQ(parsed(R"({"model": {"pad_token_id": 9}})").eos_token_id, std::vector<token>{9});
 }

@@ -1,5 +1,9 @@
 // Caches of a target with a device lie there: in memory that nobody but its queues can touch.
+#include <gmock/gmock.h>
+
 #include "generate/scripture.hpp"
+#include "kiln/core/error.hpp"
+#include "kiln/generate/engine.hpp"
 #include "peer/gpu/alone/fake_gpu.hpp"
 
 namespace kiln::language::testing {
@@ -142,6 +146,33 @@ TEST(device_caches, are_in_one_piece_where_the_target_reads_no_blocks) {
   generator own(m, options_of(static_cast<std::int64_t>(g.prompt.size() + 8)));
   own.append_tokens(g.prompt);
   EXPECT_EQ(run_to_end(own), tokens(g.all.begin(), g.all.begin() + static_cast<std::ptrdiff_t>(g.prompt.size() + 8)));
+}
+
+// Such a prompt would run in one piece, with the scores of all of it in memory.
+TEST(device_caches, a_prompt_is_not_scored_where_angles_change_with_the_length) {
+  config c = read_config(scripture_folder);
+  c.type = "phi3", c.context_length = 5000, c.search.max_length = 5000;
+  c.own_context.reset();
+  const auto m = language_model::load(c, fake::gpu_target());
+  ASSERT_FALSE(m->joins_rows());
+  request r(m, m->settings().search);
+  r.add_tokens(tokens(4096, 5));
+  const prompt_watch watch = [](std::span<const token>, std::size_t, std::span<const float>) {};
+  r.set_prompt_watch(watch);
+  const auto expect_refused = [](const auto& f) {
+    try {
+      f();
+      ADD_FAILURE();
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), errc::unsupported);
+      EXPECT_THAT(e.message(), ::testing::HasSubstr("at most 4096 tokens, found 4097"));
+    }
+  };
+  expect_refused([&] { r.add_tokens(tokens{1}); });
+  EXPECT_EQ(r.sequence().size(), 4096u);
+  r.set_prompt_watch(nullptr);
+  r.add_tokens(tokens{1});
+  expect_refused([&] { r.set_prompt_watch(watch); });
 }
 
 TEST(device_caches, grow_there_and_are_cloned_and_cut_there) {

@@ -70,5 +70,18 @@ TEST(logit_rules, a_record_has_the_scores_before_other_rules) {
   EXPECT_TRUE(record.take(tokens{9, 2, 1}).empty());
 }
 
+TEST(logit_rules, a_record_puts_what_is_no_number_last) {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  score_record record(6);
+  std::vector<float> logits{none, 1, none, 3, 1, none, 2};
+  record.rule()(0, {}, logits);
+  const token chosen[] = {3};
+  const auto made = record.take(chosen);
+  ASSERT_EQ(made.size(), 1u);
+  std::vector<token> order;
+  for (const auto& [id, logprob] : made[0].top) order.push_back(id);
+  EXPECT_THAT(order, testing::ElementsAre(3, 6, 1, 4, 0, 2));
+}
+
 }  // namespace
 }  // namespace kiln::language

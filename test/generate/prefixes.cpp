@@ -1,6 +1,7 @@
 // Generators and engines of a model share the blocks of what begins alike, and texts are as without.
 #include <gmock/gmock.h>
 
+#include <numeric>
 #include <thread>
 
 #include "generate/scripture.hpp"
@@ -87,7 +88,6 @@ TEST(prefixes, generators_and_engines_share) {
   EXPECT_EQ(requests[1]->sequence(), alone(later, 90));
 }
 
-// A block that others may find is copied before anything else is written to it.
 // Told of each token once and in order, whatever began alike and runs beside it, in pieces, and after interruptions.
 TEST(prefixes, a_watched_prompt_runs_whole) {
   const auto model = load_scripture(true);
@@ -139,6 +139,84 @@ TEST(prefixes, a_watched_prompt_runs_whole) {
   EXPECT_THROW(bad->set_end_tokens(tokens{1 << 30}), error);
 }
 
+// What a turn before it ran is told of, too.
+TEST(prefixes, a_second_turn_is_told_of_whole) {
+  const auto model = load_scripture(true);
+  const auto r = std::make_shared<request>(model, options_of(100));
+  engine e(model);
+  e.add(r);
+  tokens any(static_cast<std::size_t>(model->vocabulary_size()));
+  std::iota(any.begin(), any.end(), 0);
+  std::vector<std::size_t> places;
+  const auto turn = [&](const tokens& more) {
+    r->add_tokens(more);
+    places.clear();
+    r->set_prompt_watch([&](std::span<const token>, std::size_t at, std::span<const float>) { places.push_back(at); });
+    const std::size_t prompt = r->sequence().size();
+    r->set_end_tokens(any);  // one is made
+    while (e.has_pending()) e.step();
+    EXPECT_EQ(r->sequence().size(), prompt + 1);
+    std::vector<std::size_t> all(prompt - 1);
+    std::iota(all.begin(), all.end(), 1);
+    EXPECT_EQ(places, all);
+  };
+  turn(text_of(9, 5));
+  turn(text_of(7, 6));
+}
+
+// Rows of scores are there for so many tokens of all such prompts in a step, and others go on beside them.
+TEST(prefixes, watched_prompts_share_the_rows_of_a_step) {
+  const auto model = load_scripture(true);
+  engine e(model);
+  std::vector<std::shared_ptr<request>> all;
+  std::size_t told = 0;
+  for (std::size_t k = 0; k < 4; ++k) {
+    all.push_back(std::make_shared<request>(model, options_of(100)));
+    all[k]->add_tokens(text_of(50, static_cast<token>(k + 3)));
+    if (k < 3) all[k]->set_prompt_watch([&](auto, std::size_t, auto) { ++told; });
+    e.add(all[k]);
+  }
+  e.step();
+  EXPECT_EQ(told, 63u) << "49 of the first, and 14 of the second";
+  EXPECT_EQ(all[3]->sequence().size(), 51u);
+  while (told < 3 * 49u && e.has_pending()) {
+    const std::size_t before = told;
+    e.step();
+    EXPECT_LE(told, before + 64);
+  }
+  EXPECT_EQ(told, 3 * 49u);
+}
+
+TEST(prefixes, a_prompt_may_be_all_there_is) {
+  const auto model = load_scripture(true);
+  const auto run_alone = [&](std::size_t length, std::size_t cache_tokens, bool watched) {
+    engine_options o;
+    o.cache_tokens = cache_tokens;
+    engine e(model, o);
+    const auto r = std::make_shared<request>(model, options_of(static_cast<std::int64_t>(length)));
+    r->set_makes_none(true);
+    r->add_tokens(text_of(length, 5));
+    std::size_t told = 0;
+    if (watched) r->set_prompt_watch([&](auto, std::size_t, auto) { ++told; });
+    e.add(r);
+    for (int k = 0; k < 20 && e.has_pending(); ++k) e.step();
+    EXPECT_TRUE(r->is_turn_complete());
+    EXPECT_EQ(r->ended_by(), text_end::max_length);
+    EXPECT_EQ(r->sequence().size(), length);
+    EXPECT_FALSE(r->has_unseen());
+    EXPECT_EQ(told, watched ? length - 1 : 0);
+    EXPECT_EQ(e.statistics().run_tokens, std::max<std::size_t>(1, length - 1));
+    EXPECT_THROW(r->add_tokens(tokens{1}), error) << "beyond max_length";
+  };
+  for (const bool watched : {true, false}) {
+    run_alone(1, 0, watched);
+    run_alone(2, 0, watched);
+    run_alone(256, 0, watched);
+    run_alone(65, 64, watched);  // the last token has no place there, and needs none
+  }
+}
+
+// A block that others may find is copied before anything else is written to it.
 TEST(prefixes, rewinding_leaves_others_alone) {
   const auto model = load_scripture(true);
   const tokens prompt = text_of(80, 5), end = text_of(40, 6);

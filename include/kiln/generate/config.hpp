@@ -68,7 +68,7 @@ struct config {
   std::filesystem::path folder;
   std::string type;  ///< of the model: "llama", "gpt2", …; empty where the file has none
   std::optional<std::int64_t> vocab_size, context_length;
-  std::optional<std::int64_t> own_context;  ///< `context_length` as the folder has it, where a program changed it
+  std::optional<std::int64_t> own_context;  ///< `context_length` as the folder has it
   std::optional<token> pad_token_id, bos_token_id, sep_token_id, decoder_start_token_id;
   std::optional<token> bot_token_id, eot_token_id, bor_token_id, eor_token_id;
   std::vector<token> eos_token_id;  ///< one of these ends a sequence

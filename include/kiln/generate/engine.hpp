@@ -50,8 +50,12 @@ class request {
   /// Asked after each chosen token for those that follow without a choice; null: none.
   void set_forced(forced_rule rule);
   /// Told of the tokens that were added so far, in order, each once; such a prompt runs whole, whatever others began
-  /// alike. Null: none.
+  /// alike and whatever of it an earlier turn ran. Null: none. Errors: `unsupported`, here and for tokens that are
+  /// added before all were told, where a model runs the prompt in one piece since its angles change with the length.
   void set_prompt_watch(prompt_watch watch);
+  /// Whether a turn is complete, by `max_length`, once its prompt has run: no token is made, and a prompt may have
+  /// `max_length` tokens. Before any token is added.
+  void set_makes_none(bool none);
   /// Tokens that end a turn beside the model's own. Errors: those that are none of the model's.
   void set_end_tokens(std::span<const token> more);
   /// Lets an adapter of the model change its values, after those that are active. What ran before runs again. Errors:

@@ -123,19 +123,6 @@ TEST_F(serve_service, the_greatest_seed_has_ones_after_it) {
                          {"seed", std::numeric_limits<std::int64_t>::max()}});
 }
 
-TEST(serve_scores, put_what_is_no_number_last) {
-  const float none = std::numeric_limits<float>::quiet_NaN();
-  language::score_record record(6);
-  std::vector<float> logits{none, 1, none, 3, 1, none, 2};
-  record.rule()(0, {}, logits);
-  const language::token chosen[] = {3};
-  const auto made = record.take(chosen);
-  ASSERT_EQ(made.size(), 1u);
-  std::vector<language::token> order;
-  for (const auto& [id, logprob] : made[0].top) order.push_back(id);
-  EXPECT_THAT(order, testing::ElementsAre(3, 6, 1, 4, 0, 2));
-}
-
 TEST_F(serve_service, log_probabilities_are_the_models) {
   const json o =
       ok("/v1/completions",
@@ -222,6 +209,56 @@ TEST_F(serve_service, an_echo_has_log_probabilities_of_the_prompt) {
   EXPECT_EQ(p["usage"]["completion_tokens"], 0);
 }
 
+// A special token is none of the text.
+TEST_F(serve_service, offsets_are_places_in_the_text) {
+  language::tokens prompt = golden()[0]["prompt_ids"];
+  prompt.insert(prompt.begin(), 0);
+  prompt.insert(prompt.begin() + 2, 0);
+  const json o = ok("/v1/completions", {{"model", "scripture"},
+                                        {"prompt", prompt},
+                                        {"max_tokens", 3},
+                                        {"temperature", 0},
+                                        {"echo", true},
+                                        {"logprobs", 0}})["choices"][0];
+  const std::string text = o["text"];
+  EXPECT_TRUE(text.starts_with(golden()[0]["prompt"].get<std::string>())) << text;
+  std::size_t end = 0;
+  ASSERT_EQ(o["logprobs"]["tokens"].size(), prompt.size() + 3);
+  for (std::size_t k = 0; k < prompt.size() + 3; ++k) {
+    EXPECT_EQ(o["logprobs"]["text_offset"][k], end) << k;
+    if (k == 0 || k == 2) {
+      EXPECT_EQ(o["logprobs"]["tokens"][k], "<|endoftext|>");
+      continue;
+    }
+    const std::string token = o["logprobs"]["tokens"][k];
+    EXPECT_EQ(text.substr(end, token.size()), token) << k;
+    end += token.size();
+  }
+  EXPECT_EQ(end, text.size());
+}
+
+TEST_F(serve_service, a_prompt_may_be_as_long_as_the_context) {
+  language::tokens prompt;
+  while (prompt.size() < 256) prompt.push_back(static_cast<language::token>(100 + prompt.size()));
+  json body = {{"model", "scripture"}, {"prompt", prompt}, {"max_tokens", 0}, {"echo", true}, {"logprobs", 0}};
+  json o = ok("/v1/completions", body);
+  EXPECT_EQ(o["choices"][0]["logprobs"]["token_logprobs"].size(), 256u);
+  EXPECT_EQ(o["choices"][0]["finish_reason"], "length");
+  EXPECT_EQ(o["usage"]["completion_tokens"], 0);
+  body.erase("logprobs");
+  EXPECT_EQ(ok("/v1/completions", body)["choices"][0]["text"], o["choices"][0]["text"]);
+  body["max_tokens"] = 1;
+  expect_error(ask("/v1/completions", body), 400, "256 tokens: found 256 of the prompt", "prompt");
+  prompt.push_back(100);
+  body["max_tokens"] = 0, body["prompt"] = prompt;
+  expect_error(ask("/v1/completions", body), 400, "found 257 of the prompt", "prompt");
+  // one token has nothing before it
+  body["prompt"] = {100}, body["logprobs"] = 1;
+  o = ok("/v1/completions", body)["choices"][0];
+  EXPECT_EQ(o["logprobs"]["token_logprobs"], json::array({nullptr}));
+  EXPECT_EQ(o["finish_reason"], "length");
+}
+
 TEST_F(serve_service, the_likeliest_of_several_are_the_choices) {
   json body = {{"model", "scripture"}, {"prompt", "In the"}, {"max_tokens", 6},
                {"temperature", 1.5},   {"seed", 3},          {"logprobs", 0}};
@@ -271,9 +308,9 @@ TEST_F(serve_service, tokens_of_the_request_end_a_text) {
 TEST_F(serve_service, an_answer_is_one_of_several) {
   const json o = ok("/v1/chat/completions", {{"model", "chatty"},
                                              {"messages", {{{"role", "user"}, {"content", "In the"}}}},
-                                             {"guided_choice", {"no (1)", "yes?"}},
+                                             {"guided_choice", {"no (1)-#&~/", "yes? \\d"}},
                                              {"temperature", 0}});
-  EXPECT_THAT(o["choices"][0]["message"]["content"], testing::AnyOf("no (1)", "yes?"));
+  EXPECT_THAT(o["choices"][0]["message"]["content"], testing::AnyOf("no (1)-#&~/", "yes? \\d"));
   EXPECT_EQ(ok("/version")["version"], version_text);
 }
 

@@ -94,6 +94,9 @@ TEST(serve_protocol, refusals_name_the_field_and_what_was_found) {
   expect_refused(true, R"({"model": "m", "messages": [{"content": "a"}]})", "messages[0].role", "a string");
   expect_refused(true, R"({"model": "m", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]})",
                  "messages[0].content[0].type", "text, which alone");
+  expect_refused(
+      true, R"({"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "3"}}]}]})",
+      "messages[0].tool_calls[0].function.arguments", "function.arguments: expected a JSON object, found 3");
   expect_refused(true, chat_with(R"("top_logprobs": 2)"), "top_logprobs", "without logprobs");
   expect_refused(true, chat_with(R"("tool_choice": "auto")"), "tool_choice", "without tools");
   expect_refused(true, chat_with(R"("response_format": {"type": "xml"})"), "response_format.type", "json_schema");
@@ -178,6 +181,14 @@ TEST(serve_protocol, forms_of_answers_have_vllms_and_llama_cpps_names) {
   is(read(R"("structured_outputs": {"json_object": true})"), "json_schema", schema, "structured_outputs.json_object");
   expect_refused(false, text_with(R"("guided_choice": [])"), "guided_choice", "texts that are not empty");
   expect_refused(false, text_with(R"("guided_json": [])"), "guided_json", "a JSON schema");
+  expect_refused(false, text_with(R"("guided_json": "{")"), "guided_json", "guided_json is no JSON");
+  expect_refused(false, text_with(R"("structured_outputs": {"json": "[["})"), "structured_outputs.json",
+                 "structured_outputs.json is no JSON");
+  expect_refused(false, text_with("\"json_schema\": \"" + std::string(65, '[') + '"'), "json_schema",
+                 "json_schema: values nest deeper");
+  for (const std::string name : {"guided_regex", "guided_grammar"})
+    expect_refused(false, text_with('"' + name + R"(": "")"), name, "a text that is not empty, found \"\"");
+  expect_refused(false, text_with(R"("structured_outputs": {"regex": ""})"), "structured_outputs.regex", "not empty");
   expect_refused(false, text_with(R"("guided_regex": "a", "guided_json": {})"), "guided_regex", "beside guided_json");
   expect_refused(false, text_with(R"("structured_outputs": {"colour": 1})"), "structured_outputs.colour", "unknown");
 }

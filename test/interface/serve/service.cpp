@@ -307,6 +307,10 @@ TEST(serve_models, take_a_context_and_a_template) {
   } catch (const error& e) {
     EXPECT_THAT(e.what(), AllOf(HasSubstr("at most the 256 tokens"), HasSubstr("found 512")));
   }
+  // whatever was said before
+  auto c = language::read_config(scripture);
+  for (const char* n : {"32", "512"}) language::overlay(c, R"({"model": {"context_length": )" + std::string(n) + "}}");
+  EXPECT_THROW(language::load_model(c, language::session_of(c)), error);
 }
 
 TEST(serve_models, keys_that_none_takes_are_refused) {

@@ -171,7 +171,6 @@ void read_model(object& o, config& to, author by) {
   if (const json* j = o.take("context_length")) {
     const double n = object::number_of(*j, o.where("context_length"), 0, 9007199254740992.0);
     if (n == 0) refuse(o.where("context_length"), "context_length must be greater than 0");
-    if (by == author::program && !to.own_context) to.own_context = to.context_length;
     to.context_length = static_cast<std::int64_t>(n);
   }
   read_token(o, "pad_token_id", to.pad_token_id), read_token(o, "bos_token_id", to.bos_token_id);
@@ -351,6 +350,7 @@ config read_config(const std::filesystem::path& folder) {
     c.decoder.filename = only_model(folder);
   }
   take_what_is_unset(c.folder, c);
+  c.own_context = c.context_length;
   return c;
 }
 

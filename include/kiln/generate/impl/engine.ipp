@@ -16,7 +16,7 @@ using held = std::shared_ptr<request>;
 
 [[noreturn]] void refuse(const std::string& what) { throw error(errc::invalid_argument, what); }
 
-constexpr std::size_t told_at_once = 64;  // tokens of a prompt whose watch is told of them
+constexpr std::size_t told_at_once = 64;  // tokens of prompts in a step whose watches are told of them
 
 }  // namespace
 
@@ -55,7 +55,7 @@ struct engine::parts {
     std::size_t told = 0;     // of the tokens, after which the watch is told what comes
   };
   std::vector<part> plan;
-  std::size_t budget = 0, reserved = 0;
+  std::size_t budget = 0, reserved = 0, told_left = 0;
   std::vector<row_run> runs;
   std::vector<float> scores;
 
@@ -80,7 +80,7 @@ struct engine::parts {
   static request::parts& of(const held& r) { return *r->parts_; }
   static auto& memory_of(const held& r) { return detail::state_access::of(of(r).state); }
   static std::size_t run_of(const held& r) { return static_cast<std::size_t>(of(r).state.length()); }
-  static std::size_t left_of(const held& r) { return of(r).all.size() - run_of(r); }
+  static std::size_t left_of(const held& r) { return of(r).left_after(run_of(r)); }
   std::size_t blocks_for(std::size_t tokens) const { return (tokens + block - 1) / block; }
   // New blocks for more tokens; one that is shared and not full is copied.
   std::size_t blocks_of(const held& r, std::size_t more) const {
@@ -127,6 +127,7 @@ struct engine::parts {
   void take(const held& r, std::size_t tokens, bool is_new) {
     reserved += blocks_of(r, tokens);
     budget -= std::min(budget, tokens);
+    if (of(r).tells()) told_left -= std::min(told_left, tokens);
     plan.push_back({r, tokens, is_new, {}, {}, 0, 0});
   }
   // A token of each request whose prompt has run; the least ones give way where blocks run out.
@@ -143,8 +144,8 @@ struct engine::parts {
   std::size_t piece_of(const held& r) {
     std::size_t n = std::min(left_of(r), budget);
     if (const auto chunk = of(r).options.chunk_size) n = std::min(n, static_cast<std::size_t>(*chunk));
-    if (of(r).tells()) n = std::min(n, told_at_once);  // scores of so many tokens are in memory
-    if (detail::reaches_border(border, run_of(r), of(r).all.size())) n = std::max(n, border - run_of(r));
+    if (of(r).tells()) n = std::min(n, told_left);  // scores of so many tokens are in memory
+    if (reaches_border(r)) n = std::max(n, border - run_of(r));
     while (n > 0 && !find_blocks(blocks_of(r, n), r)) n /= 2;
     return n;
   }
@@ -162,6 +163,7 @@ struct engine::parts {
     if (!options.joins_late && running > 0) return;
     for (const held& r : ranked(false)) {
       if (budget == 0 || running >= options.max_requests) return;
+      if (of(r).tells() && told_left == 0) continue;  // others need not wait until it is told
       begin(r);
       // beside others only where there is room for all that it has
       const bool fits = find_blocks(blocks_of(r, left_of(r)), r);
@@ -179,7 +181,7 @@ struct engine::parts {
   void plan_guesses() {
     for (part& p : plan) {
       auto& own = of(p.who);
-      if (!own.ahead || p.tokens != left_of(p.who)) continue;
+      if (!own.ahead || own.makes_none || p.tokens != left_of(p.who)) continue;
       const std::size_t now = own.all.size(), most = static_cast<std::size_t>(own.options.max_length);
       std::size_t room = std::min(budget, most - now - 1);
       if (now < border) room = std::min(room, border - now - 1);
@@ -191,14 +193,15 @@ struct engine::parts {
       budget -= p.guesses.size();
     }
   }
+  bool reaches_border(const held& r) const { return detail::reaches_border(border, run_of(r), run_of(r) + left_of(r)); }
   // Keys that are of no use any more are made again.
   void mind_border(const held& r) const {
-    if (detail::reaches_border(border, run_of(r), of(r).all.size())) of(r).state.truncate(0);
+    if (reaches_border(r)) of(r).state.truncate(0);
   }
   // What is known of its beginning; the last token runs in any case.
   void begin(const held& r) {
     mind_border(r);
-    if (options.share_prefixes && memory_of(r).length == 0 && !of(r).tells())
+    if (options.share_prefixes && memory_of(r).length == 0 && !of(r).tells() && !of(r).makes_none)
       memory_of(r).begin(of(r).all, of(r).active);
   }
 
@@ -238,9 +241,9 @@ struct engine::parts {
       scored += runs.back().rows;
     }
     const auto vocabulary = static_cast<std::size_t>(model->vocabulary_size());
-    scores.resize(scored * vocabulary);
     const stopwatch all;
     try {
+      scores.resize(scored * vocabulary);
       std::span<float> left(scores);
       for (std::size_t k = 0, end = 0; k < plan.size(); k = end) {
         std::size_t own = 0;
@@ -264,7 +267,8 @@ struct engine::parts {
       counts.run_tokens += runs[k].tokens.size();
       const auto vocabulary = static_cast<std::size_t>(model->vocabulary_size());
       const std::size_t guesses = p.guesses.size(), before = static_cast<std::size_t>(p.before);
-      const bool is_next = before + p.tokens == own.all.size();  // a token is chosen
+      const bool has_run = p.tokens == own.left_after(before);
+      const bool is_next = has_run && !own.makes_none;  // a token is chosen
       const auto own_scores = left.first(runs[k].rows * vocabulary);
       left = left.subspan(own_scores.size());
       for (std::size_t j = 0; j < p.told; ++j) own.tell(before + j + 1, own_scores.subspan(j * vocabulary, vocabulary));
@@ -273,6 +277,7 @@ struct engine::parts {
         if (own.ahead) own.ahead->begin(std::move(p.guesses), last, ms);
         own.advance(last.first(vocabulary));
       }
+      if (has_run && own.makes_none && !own.is_complete) own.end(text_end::max_length);
       if (own.is_complete) own.is_running = false;
       if (is_next || own.is_complete) out.push_back(p.who);
       if (options.share_prefixes)
@@ -328,7 +333,7 @@ bool engine::has_pending() const {
 std::vector<std::shared_ptr<request>> engine::step() {
   parts& p = *parts_;
   p.plan.clear();
-  p.budget = p.options.max_scheduled_tokens, p.reserved = 0;
+  p.budget = p.options.max_scheduled_tokens, p.reserved = 0, p.told_left = told_at_once;
   const auto running = p.ranked(true);
   for (const held& r : running) p.mind_border(r);
   p.plan_steps(running);

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <optional>
 
 #include "kiln/generate/adapters.hpp"
@@ -27,6 +28,7 @@ struct request::parts {
   adapters::values parameters;  // of the active adapters
   std::string failure;
   int priority = 0;
+  bool makes_none = false;
   bool is_complete = true;  // nothing to run
   text_end why = text_end::open;
   // the engine's
@@ -42,12 +44,19 @@ struct request::parts {
   void advance(std::span<float> scores);
   /// Whether the watch has yet to be told of tokens.
   bool tells() const { return watch && told < prompt; }
+  /// Tokens that are to run after the first `run`; a prompt of which nothing is made runs without its last token, of
+  /// whose scores there is no use, but for one token that is alone.
+  std::size_t left_after(std::size_t run) const {
+    return makes_none ? std::max<std::size_t>(run + 2, all.size()) - 1 - run : all.size() - run;
+  }
+  /// Refuses a watch of a prompt of so many tokens that the model runs in one piece.
+  void check_watch(std::size_t tokens) const;
   /// Tells the watch of the token at a place, if it has not been. An exception is this request's failure.
   void tell(std::size_t at, std::span<const float> scores);
   void use_values(std::vector<std::shared_ptr<const adapters::values>> all);
+  void end(text_end how) { is_complete = true, why = how; }
 
  private:
-  void end(text_end how) { is_complete = true, why = how; }
   void fail();  // by the exception that is handled
   bool choose_next(std::span<float> scores);
   bool append(token t, std::span<float> scores);

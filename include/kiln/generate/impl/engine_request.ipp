@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kiln/core/error.hpp"
+#include "kiln/generate/impl/long_rope.hpp"
 
 namespace kiln::language {
 
@@ -63,6 +64,15 @@ void request::parts::tell(std::size_t at, std::span<const float> scores) {
   }
 }
 
+// The whole of it would run, and have its scores in memory, at once.
+void request::parts::check_watch(std::size_t tokens) const {
+  const std::size_t border = model->joins_rows() ? 0 : detail::long_rope_border(model->settings().type);
+  if (border != 0 && tokens >= border)
+    throw error(errc::unsupported, "scores of a prompt's tokens: a model of type '" + model->settings().type +
+                                       "', whose angles change there, expected at most " + std::to_string(border - 1) +
+                                       " tokens, found " + std::to_string(tokens));
+}
+
 bool request::parts::choose_next(std::span<float> scores) {
   try {
     if (rule) rule(0, all, scores);
@@ -105,11 +115,12 @@ void request::add_tokens(std::span<const token> more) {
   if (more.empty()) refuse("input_ids is empty");
   p.model->check_tokens(more);
   if (!p.is_complete && p.is_running) refuse("tokens are added before a request runs, or once its turn is complete");
-  const auto most = static_cast<std::size_t>(p.options.max_length);
-  if (p.all.size() + more.size() >= most)
+  const auto most = static_cast<std::size_t>(p.options.max_length), now = p.all.size() + more.size();
+  if (now > most || (now == most && !p.makes_none))
     refuse("input_ids size (" + std::to_string(more.size()) + ") + current sequence length (" +
-           std::to_string(p.all.size()) + (p.all.size() + more.size() > most ? ") exceeds" : ") reaches") +
-           " max length (" + std::to_string(most) + ")");
+           std::to_string(p.all.size()) + (now > most ? ") exceeds" : ") reaches") + " max length (" +
+           std::to_string(most) + ")");
+  if (p.tells()) p.check_watch(now);
   p.all.insert(p.all.end(), more.begin(), more.end());
   p.is_complete = false, p.why = text_end::open;
   p.failure.clear();
@@ -126,8 +137,16 @@ const tokens& request::sequence() const { return parts_->all; }
 void request::set_rule(logits_rule rule) { parts_->rule = std::move(rule); }
 void request::set_prompt_watch(prompt_watch watch) {
   if (parts_->is_running) refuse("a watch of a prompt is set before the request runs");
+  if (watch) {
+    parts_->check_watch(parts_->all.size());
+    parts_->state.truncate(0);  // what an earlier turn ran is told of, too
+  }
   parts_->watch = std::move(watch);
   parts_->told = 1, parts_->prompt = parts_->all.size();
+}
+void request::set_makes_none(bool none) {
+  if (!parts_->all.empty()) refuse("whether a request makes tokens is set before it has any");
+  parts_->makes_none = none;
 }
 void request::set_end_tokens(std::span<const token> more) {
   parts_->model->check_tokens(more);

@@ -65,6 +65,7 @@ scored_token score_of(token chosen, std::span<const float> scores, std::size_t t
     return s ? static_cast<float>(static_cast<double>(*s) - most - std::log(sum)) : never;
   };
   scored_token out{chosen, logprob(chosen)};
+  if (top == 0) return out;
   std::vector<token> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
   const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(top, order.size()));

@@ -20,6 +20,7 @@ struct generation {
   std::optional<language::guide> guide{};
   std::optional<std::size_t> scores{};  ///< log-probabilities, with so many of the likeliest tokens
   bool scores_prompt = false;           ///< of the prompt's tokens, too
+  bool makes_none = false;              ///< the prompt runs, and ends by `max_length`
   language::tokens end_tokens{};        ///< beside the model's own
   int priority = 0;                     ///< those of greater ones run first
 };

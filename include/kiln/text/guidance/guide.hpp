@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "kiln/text/guidance/vocabulary.hpp"
@@ -27,6 +28,10 @@ class guide {
   /// or without a name, `|`, `* + ? {n} {n,} {n,m}` (lazy ones match the same texts), `^` and `$` at the ends. Throws
   /// `error` with the position in characters: `malformed`, `unsupported`, `limit`.
   static guide regex(const guide_vocabulary& v, std::string_view pattern);
+
+  /// A regular expression of exactly these texts, character by character. Throws `error` (`invalid_argument`) where
+  /// there is none.
+  static std::string expression_of(std::span<const std::string> texts);
 
   /// Texts of the rule `start` of a grammar in Lark's syntax, as llguidance extends it.
   ///

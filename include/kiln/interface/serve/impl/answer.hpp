@@ -36,8 +36,9 @@ class answer {
     std::string text{}, finish{};
     std::vector<tool_call> calls{};
     json scores = json::array();
-    std::size_t offset = 0;  // characters
-    double logprob = 0;      // of the made tokens, in all
+    std::optional<language::token_stream> shown{};  // of `offset`: as `stream`, but nothing waits for stop strings
+    std::size_t offset = 0;                         // characters
+    double logprob = 0;                             // of the made tokens, in all
     std::size_t made = 0;
     bool is_begun = false;  // the prompt was shown with its scores
   };
@@ -45,7 +46,8 @@ class answer {
   json usage() const;
   json chunk(std::size_t index, json delta, json scores, const std::string& finish) const;
   json scores_of(choice& c, const progress& p) const;
-  json lists_of(choice& c, const std::vector<language::scored_token>& all) const;
+  json lists_of(const std::vector<language::scored_token>& all, language::token_stream& shown,
+                std::size_t& offset) const;
   json scores_of_prompt(choice& c, const progress& p) const;
   std::vector<const choice*> chosen() const;
   json calls_of(const choice& c, bool has_index) const;

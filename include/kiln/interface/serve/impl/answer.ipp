@@ -11,7 +11,7 @@ namespace {
 using tool_use = completion_request::tool_use;
 
 // JSON has no infinity.
-double shown(float logprob) { return std::isfinite(logprob) ? logprob : -9999.0; }
+double finite(float logprob) { return std::isfinite(logprob) ? logprob : -9999.0; }
 
 std::size_t characters(std::string_view text) {
   return static_cast<std::size_t>(
@@ -49,11 +49,13 @@ answer::answer(completion_request asked, std::shared_ptr<const language_entry> e
     choice& c = choices_.emplace_back(choice{language::token_stream(entry_->tokens, {}, asked_.stop)});
     if (asked_.tools == tool_use::automatic) c.reader.emplace(entry_->tools);
     if (asked_.tools == tool_use::required || asked_.tools == tool_use::named) c.reader.emplace(tool_form::object);
-    if (!asked_.is_chat)
+    if (!asked_.is_chat) {
       c.scores = {{"tokens", json::array()},
                   {"token_logprobs", json::array()},
                   {"top_logprobs", json::array()},
                   {"text_offset", json::array()}};
+      c.shown.emplace(entry_->tokens);
+    }
     if (asked_.echo) c.text = entry_->tokens.decode(prompts_[k / asked_.best_of]);
     c.offset = characters(c.text);
   }
@@ -98,7 +100,7 @@ json answer::scores_of(choice& c, const progress& p) const {
     json list = json::array();
     const auto one = [&](language::token id, float logprob) {
       const std::string text = spelling(id);
-      return json{{"token", text}, {"logprob", shown(logprob)}, {"bytes", bytes_of(text)}};
+      return json{{"token", text}, {"logprob", finite(logprob)}, {"bytes", bytes_of(text)}};
     };
     for (const language::scored_token& s : p.scores) {
       json entry = one(s.id, s.logprob);
@@ -109,13 +111,15 @@ json answer::scores_of(choice& c, const progress& p) const {
     append(c.scores, list);
     return {{"content", std::move(list)}};
   }
-  json out = lists_of(c, p.scores);
+  json out = lists_of(p.scores, *c.shown, c.offset);
   append(c.scores, out);
   return out;
 }
 
-// In the form of `/v1/completions`.
-json answer::lists_of(choice& c, const std::vector<language::scored_token>& all) const {
+// In the form of `/v1/completions`. A token begins where the text of those before it ends: what the text leaves out,
+// such as a special token, has no length.
+json answer::lists_of(const std::vector<language::scored_token>& all, language::token_stream& shown,
+                      std::size_t& offset) const {
   json out = {{"tokens", json::array()},
               {"token_logprobs", json::array()},
               {"top_logprobs", json::array()},
@@ -123,13 +127,12 @@ json answer::lists_of(choice& c, const std::vector<language::scored_token>& all)
   for (const language::scored_token& s : all) {
     json top = json::object();
     for (const auto& [id, logprob] : s.top)
-      if (const std::string text = spelling(id); !top.contains(text)) top[text] = shown(logprob);
-    const std::string text = spelling(s.id);
-    out["tokens"].push_back(text);
-    out["token_logprobs"].push_back(shown(s.logprob));
+      if (const std::string text = spelling(id); !top.contains(text)) top[text] = finite(logprob);
+    out["tokens"].push_back(spelling(s.id));
+    out["token_logprobs"].push_back(finite(s.logprob));
     out["top_logprobs"].push_back(std::move(top));
-    out["text_offset"].push_back(c.offset);
-    c.offset += characters(text);
+    out["text_offset"].push_back(offset);
+    offset += characters(shown.put(s.id));
   }
   return out;
 }
@@ -138,10 +141,10 @@ json answer::lists_of(choice& c, const std::vector<language::scored_token>& all)
 json answer::scores_of_prompt(choice& c, const progress& p) const {
   std::vector<language::scored_token> all{{prompts_[p.index / asked_.best_of].front()}};
   all.insert(all.end(), p.prompt.begin(), p.prompt.end());
-  const std::size_t end = std::exchange(c.offset, 0);
-  json out = lists_of(c, all);
+  language::token_stream shown(entry_->tokens);
+  std::size_t offset = 0;
+  json out = lists_of(all, shown, offset);
   out["token_logprobs"][0] = out["top_logprobs"][0] = nullptr;
-  c.offset = end;
   append(c.scores, out);
   return out;
 }
@@ -193,13 +196,14 @@ std::vector<json> answer::take(const progress& p) {
   }
   choice& c = choices_[p.index];
   std::vector<json> out;
-  if (scores_prompt(asked_) && !c.is_begun && !p.made.empty()) {
+  const bool is_open = p.end == language::text_end::open;
+  if (scores_prompt(asked_) && !c.is_begun && (!p.made.empty() || !is_open)) {
     c.is_begun = true;
     json chunk_of_prompt = scores_of_prompt(c, p);
     out.push_back(chunk(p.index, {{"content", c.text}}, std::move(chunk_of_prompt), ""));
   }
   if (asked_.max_tokens == 0) {
-    if (p.end == language::text_end::open) return out;
+    if (is_open) return out;
     --open_;
     c.finish = "length";
     out.push_back(chunk(p.index, json::object(), nullptr, c.finish));
@@ -209,10 +213,10 @@ std::vector<json> answer::take(const progress& p) {
   for (const language::scored_token& s : p.scores) c.logprob += s.logprob, ++c.made;
   std::string text;
   for (const language::token t : p.made) text += c.stream.put(t);
-  if (p.end != language::text_end::open) text += c.stream.finish();
+  if (!is_open) text += c.stream.finish();
   json scores = scores_of(c, p);
   if (c.reader) text = c.reader->put(text);
-  if (p.end != language::text_end::open) {
+  if (!is_open) {
     --open_;
     c.finish = finish_of(p);
     if (c.reader) {

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "kiln/interface/serve/impl/prompts.hpp"
+#include "kiln/text/guidance/guide.hpp"
 
 namespace kiln::serve {
 
@@ -67,7 +68,7 @@ void guide_by(completion_request& to, fields& f, std::string_view name, std::str
 void guide_by_schema(completion_request& to, fields& f, std::string_view name) {
   const json* const v = f.get(name);
   if (!v) return;
-  const json schema = v->is_string() ? parse_value(v->get_ref<const std::string&>()) : *v;
+  const json schema = v->is_string() ? parse_value(v->get_ref<const std::string&>(), f.path_of(name)) : *v;
   if (!schema.is_object()) f.refuse(name, "a JSON schema");
   guide_by(to, f, name, "json_schema", text_of(schema));
 }
@@ -77,17 +78,19 @@ void guide_by_choice(completion_request& to, fields& f, std::string_view name) {
   if (!v) return;
   const std::string form = "a list of texts that are not empty";
   if (!v->is_array() || v->empty()) f.refuse(name, form);
-  std::string any;
+  std::vector<std::string> texts;
   for (const json& one : *v) {
     if (!one.is_string() || one.get_ref<const std::string&>().empty()) f.refuse(name, form);
-    any += any.empty() ? "(?:" : "|(?:";
-    for (const char c : one.get_ref<const std::string&>()) {
-      if (std::string_view(R"(\^$.|?*+()[]{}/-)").find(c) != std::string_view::npos) any += '\\';
-      any += c;
-    }
-    any += ')';
+    texts.push_back(one.get<std::string>());
   }
-  guide_by(to, f, name, "regex", std::move(any));
+  guide_by(to, f, name, "regex", language::guide::expression_of(texts));
+}
+
+void guide_by_text(completion_request& to, fields& f, std::string_view name, std::string_view kind) {
+  auto text = f.text(name);
+  if (!text) return;
+  if (text->empty()) f.refuse(name, "a text that is not empty");
+  guide_by(to, f, name, kind, std::move(*text));
 }
 
 // As vLLM and llama.cpp name them.
@@ -95,8 +98,8 @@ void read_guides(completion_request& to, fields& f) {
   const auto read = [&](fields& at, const char* schema, const char* choice, const char* regex, const char* grammar) {
     guide_by_schema(to, at, schema);
     guide_by_choice(to, at, choice);
-    if (auto text = at.text(regex)) guide_by(to, at, regex, "regex", std::move(*text));
-    if (auto text = at.text(grammar)) guide_by(to, at, grammar, "lark_grammar", std::move(*text));
+    guide_by_text(to, at, regex, "regex");
+    guide_by_text(to, at, grammar, "lark_grammar");
   };
   read(f, "guided_json", "guided_choice", "guided_regex", "guided_grammar");
   guide_by_schema(to, f, "json_schema");
@@ -164,7 +167,7 @@ void check_length(const completion_request& r, const fields& f) {
   const auto most = r.max_tokens || r.is_chat ? r.max_tokens : completion_request::tokens_of_text;
   if (most && r.min_tokens > *most) f.refuse("min_tokens", "at most the " + std::to_string(*most) + " of max_tokens");
   if (r.ignores_end && !r.end_tokens.empty()) f.refuse("ignore_eos", "no such field beside stop_token_ids");
-  if (r.guidance.empty() || (r.min_tokens == 0 && !r.ignores_end)) return;
+  if (r.guidance_kind.empty() || (r.min_tokens == 0 && !r.ignores_end)) return;
   f.refuse(r.ignores_end ? "ignore_eos" : "min_tokens", "no such field beside a form that the answer keeps to");
 }
 
@@ -202,13 +205,8 @@ json message_of(const json& m, const std::string& path) {
       const auto arguments = own.text("arguments");
       if (!own.text("name")) own.refuse("name", "a string");
       if (!arguments) continue;
-      json read;
-      try {
-        read = parse_body(arguments->empty() ? "{}" : *arguments);
-      } catch (const api_error& e) {
-        throw api_error(at + ".function.arguments: " + e.what(), at + ".function.arguments");
-      }
-      out["tool_calls"][k]["function"]["arguments"] = std::move(read);
+      out["tool_calls"][k]["function"]["arguments"] =
+          parse_body(arguments->empty() ? "{}" : *arguments, at + ".function.arguments");
     }
   }
   return out;
@@ -353,7 +351,7 @@ completion_request read_chat_request(std::string_view body) {
   if (asked) out.logprobs = static_cast<std::size_t>(top.value_or(0));
   read_tools(out, f);
   if (out.tools == tool_use::required || out.tools == tool_use::named) {
-    if (!out.guidance.empty()) f.refuse("tool_choice", "no forced call beside " + out.guidance_field);
+    if (!out.guidance_kind.empty()) f.refuse("tool_choice", "no forced call beside " + out.guidance_field);
     out.guidance_field = "tools";
     out.guidance_kind = "json_schema", out.guidance = schema_of_calls(out.tools_json, out.tool_name);
   }

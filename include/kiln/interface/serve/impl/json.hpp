@@ -15,10 +15,10 @@ namespace kiln::serve {
 using json = nlohmann::ordered_json;
 
 /// Reads a value at most 64 values deep and with at most 1024 keys in an object, since work on either grows with its
-/// square or the stack. Errors: `api_error` 400.
-json parse_value(std::string_view text);
+/// square or the stack. Errors: `api_error` 400, with the path of the field whose text it is, else of the body.
+json parse_value(std::string_view text, std::string_view path = {});
 /// Reads a request's body, which is an object. Errors: as above.
-json parse_body(std::string_view body);
+json parse_body(std::string_view body, std::string_view path = {});
 /// JSON as text; bytes that are no UTF-8 are replaced.
 std::string text_of(const json& j);
 

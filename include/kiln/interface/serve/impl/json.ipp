@@ -43,29 +43,34 @@ http_reply reply_of(const api_error& e) {
   return r;
 }
 
-json parse_value(std::string_view text) {
+json parse_value(std::string_view text, std::string_view path) {
   constexpr int most_deep = 64;
   constexpr std::size_t most_keys = 1024;
   std::vector<std::size_t> keys(most_deep + 2, 0);
+  const auto fault = [&](const std::string& what, const char* code) {
+    return path.empty() ? api_error("the body" + what, {}, code)
+                        : api_error(std::string(path) + what, std::string(path), code);
+  };
   try {
     return json::parse(text, [&](int depth, json::parse_event_t event, json&) {
       const bool begins = event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
       if (begins && depth >= most_deep)
-        throw api_error("the body's values nest deeper than " + std::to_string(most_deep), {}, "json_too_deep");
+        throw fault(": values nest deeper than " + std::to_string(most_deep), "json_too_deep");
       if (begins) keys[static_cast<std::size_t>(depth) + 1] = 0;
       if (event == json::parse_event_t::key && ++keys[static_cast<std::size_t>(depth)] > most_keys)
-        throw api_error("an object of the body has more than " + std::to_string(most_keys) + " keys", {},
-                        "json_too_wide");
+        throw fault(": an object has more than " + std::to_string(most_keys) + " keys", "json_too_wide");
       return true;
     });
   } catch (const json::exception& e) {
-    throw api_error(std::string("the body is no JSON: ") + e.what(), {}, "invalid_json");
+    throw fault(std::string(" is no JSON: ") + e.what(), "invalid_json");
   }
 }
 
-json parse_body(std::string_view body) {
-  json out = parse_value(body);
-  if (!out.is_object()) throw api_error("the body: expected a JSON object, found " + shown(out));
+json parse_body(std::string_view body, std::string_view path) {
+  json out = parse_value(body, path);
+  const std::optional<std::string> param = path.empty() ? std::nullopt : std::optional(std::string(path));
+  if (!out.is_object())
+    throw api_error(param.value_or("the body") + ": expected a JSON object, found " + shown(out), param);
   return out;
 }
 

@@ -98,9 +98,8 @@ language::search_options search_of(const completion_request& asked, const langua
                     asked.is_chat ? "messages" : "prompt", "context_length_exceeded");
   };
   const std::string found = std::to_string(length) + " of the prompt";
-  if (length >= context) beyond(found);
-  auto wanted = asked.max_tokens;
-  if (wanted) wanted = std::max<std::int64_t>(1, *wanted);  // of the prompt alone one is made, and not shown
+  const auto wanted = asked.max_tokens;
+  if (length > context || (length == context && wanted != 0)) beyond(found);
   if (wanted && *wanted > context - length) beyond(found + " and " + std::to_string(*wanted) + " to be made");
   // what the folder says holds where the request says nothing
   const auto most = s.max_length > length ? s.max_length : context;
@@ -129,6 +128,7 @@ std::vector<generation> generations_of(const completion_request& asked, const la
       g.scores = asked.logprobs;
       if (!g.scores && asked.best_of > asked.choices) g.scores = 0;  // the likeliest are chosen by them
       g.scores_prompt = scores_prompt(asked);
+      g.makes_none = asked.max_tokens == 0;
       g.end_tokens = asked.end_tokens;
       g.priority = -asked.priority;
       out.push_back(std::move(g));

@@ -28,6 +28,7 @@ struct sequence {
 
 inline sequence sequence_of(const std::shared_ptr<const language_model>& model, generation g, std::size_t index) {
   sequence s{std::make_shared<request>(model, std::move(g.search)), {}, {}, index, g.prompt.size()};
+  s.own->set_makes_none(g.makes_none);
   s.own->set_end_tokens(g.end_tokens);
   s.own->add_tokens(g.prompt);
   s.own->set_priority(g.priority);
@@ -137,7 +138,7 @@ struct scheduler::parts {
     p.index = s.index;
     while (s.own->has_unseen()) p.made.push_back(s.own->take_unseen());
     if (s.scores) p.scores = s.scores->take(s.own->sequence());
-    if (s.of_prompt && !p.made.empty()) p.prompt = std::exchange(*s.of_prompt, {});
+    if (s.of_prompt && (!p.made.empty() || s.own->is_turn_complete())) p.prompt = std::exchange(*s.of_prompt, {});
     p.end = s.own->ended_by();
     p.failure = s.own->failure();
     {

@@ -9,6 +9,7 @@
 #include "kiln/text/impl/guidance/json_schema.hpp"
 #include "kiln/text/impl/guidance/lark.hpp"
 #include "kiln/text/impl/guidance/machine.hpp"
+#include "kiln/text/impl/regex.hpp"
 
 namespace kiln::language {
 
@@ -24,6 +25,13 @@ guide guide::regex(const guide_vocabulary& v, std::string_view pattern) {
   const guidance::automaton::rule language = a.rules[a.add_rule()];
   a.add_free(guidance::add_expression(a, language.begin, e, guidance::spelling::plain), language.end);
   return guide(v, std::move(a));
+}
+
+std::string guide::expression_of(std::span<const std::string> texts) {
+  if (texts.empty()) raise(errc::invalid_argument, "guide: expected a text at least, found none");
+  std::string any;
+  for (const std::string& one : texts) any += (any.empty() ? "(?:" : "|(?:") + detail::escape_regex(one) + ")";
+  return any;
 }
 
 guide guide::json_schema(const guide_vocabulary& v, std::string_view schema) {
