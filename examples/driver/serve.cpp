@@ -145,8 +145,8 @@ int serve_models(serve_flags flags) {
   }
   if (auto& models = flags.service.models.models; !flags.served_name.empty()) {
     if (models.size() != 1)
-      throw usage_error(
-          fmt::format("serve --served-model-name: expected one model, found {}: name each as NAME=PATH", models.size()));
+      throw usage_error(fmt::format("serve --served-model-name: expected one model, found {}: name each as NAME=PATH",
+                                    models.size()));
     models[0] = flags.served_name + "=" + models[0];
   }
   flags.service.log = log_of(flags.log_file);

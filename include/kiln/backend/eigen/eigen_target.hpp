@@ -1,10 +1,11 @@
 #pragma once
 #include "kiln/runtime/kernel.hpp"
+#include "kiln/runtime/stored_block_reader.hpp"
 
 namespace kiln {
 
 /// The CPU: kernels compiled for several instruction-set levels, of which the dynamic loader picks one.
-class eigen_target final : public target {
+class eigen_target final : public target, public stored_block_reader {
  public:
   /// An `unsupported` error where the kernel library that the loader found is of another build of kiln.
   eigen_target();

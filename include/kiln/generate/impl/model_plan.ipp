@@ -11,6 +11,7 @@
 #include "kiln/pass/late_widening.hpp"
 #include "kiln/runtime/block_reader.hpp"
 #include "kiln/runtime/saved_program.hpp"
+#include "kiln/runtime/stored_block_reader.hpp"
 
 namespace kiln::language::detail {
 
@@ -182,7 +183,7 @@ onnx::imported built_model(const config& c, const target& t, std::vector<onnx::v
     out.graph = load_program(path);
     most = saved_context(path);
   } else {
-    built_decoder made = decoder_of(c, t.name() == "eigen");  // whose kernels read blocks where the file has them
+    built_decoder made = decoder_of(c, dynamic_cast<const stored_block_reader*>(&t) != nullptr);
     out.graph = std::move(made.graph);
     out.remarks = std::move(made.remarks);
     most = made.context;
