@@ -70,8 +70,8 @@ class unwatched_loop {
     return {shape{dtype::i64, {}}, const_cast<std::byte*>(numbers_.data()) + k * apart * std::int64_t{sizeof(k)}};
   }
 
-  /// Before iteration `k`: lets the device run behind by two times `span` at most, so that who stops a run needn't wait
-  /// for all of it.
+  /// Before iteration `k`: waits while the device has more than two times `span` iterations to do, so that who stops a
+  /// run needn't wait for all of it.
   void keep_pace(std::int64_t k) {
     constexpr std::int64_t span = 64;
     if (k == 0 || k % span != 0) return;
