@@ -34,10 +34,6 @@ program corpus(dtype type) {
   b.output(image.conv(grouped, {.stride = {2, 2}, .group = 16}), "grouped");
   return b.finish();
 }
-std::string why_skipped(const std::string& architecture) {
-  const std::string why = hip::why_not_compiled(hip::architecture::named(architecture));
-  return why.empty() ? why : "NOT CHECKED: " + why;
-}
 hip_target target_for(const std::string& architecture) {
   hip_options options;
   options.architecture = architecture;

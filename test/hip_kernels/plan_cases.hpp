@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/backend/hip/compile.hpp"
 #include "kiln/backend/hip/hip_target.hpp"
 #include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
 #include "kiln/backend/hip/lower.hpp"
@@ -14,6 +15,12 @@ inline hip::gemm_problem product_of(std::int64_t rows, std::int64_t cols, std::i
   p.steps.assign(adds ? 2 : 1, {0, 0, cols, 1});
   p.types.assign(p.steps.size(), dtype::f16), p.aligned.assign(p.steps.size(), 16);
   return p;
+}
+
+/// Why no kernels can be compiled here for an architecture; empty where they can.
+inline std::string why_skipped(const std::string& architecture) {
+  const std::string why = hip::why_not_compiled(hip::architecture::named(architecture));
+  return why.empty() ? why : "NOT CHECKED: " + why;
 }
 
 /// An op over operands of some shapes, and what a family of kernels lowers it to.
