@@ -157,8 +157,8 @@ static const operation* single_reduction(const kernel_request& r) {
   return op->kind() == op_kind::reduction && r.inputs.size() == 1 && r.inputs[0].rank() > 0 ? op : nullptr;
 }
 
-// Rows of some vectors of floats, of which the kernel of rows folds several at once.
-static bool are_short_rows(const reduction_form& form, const shape& x, const inline_vector<bool, max_rank>& folded) {
+// Whether these are rows of some vectors of floats, of which the kernel of rows folds several at once.
+static bool fold_side_by_side(const reduction_form& form, const shape& x, const inline_vector<bool, max_rank>& folded) {
   if (x.type != dtype::f32 || form.end == ending::root ||
       (form.kind != reduction_kind::sum && form.kind != reduction_kind::maximum &&
        form.kind != reduction_kind::minimum))
@@ -182,7 +182,7 @@ std::unique_ptr<kernel> lower_reduction(const kernel_request& r) {
   const auto folded = reduced_dims(*form->axes, r.inputs[0].rank());
   bool any = false;
   for (const bool f : *folded) any = any || f;
-  if (!any || are_short_rows(*form, r.inputs[0], *folded)) return nullptr;
+  if (!any || fold_side_by_side(*form, r.inputs[0], *folded)) return nullptr;
   auto rows = lower_rows(r);
   if (!rows) return nullptr;
   return std::make_unique<reduction_kernel>(*form, type, std::string(op->name()), std::move(rows));

@@ -18,6 +18,16 @@ inline std::int64_t balanced(std::int64_t tasks, unsigned threads) {
   return tasks <= 1 || tasks >= 8 * each ? tasks : (tasks + each - 1) / each * each;
 }
 
+/// Tasks into which each of `outer` runs of `inner` rows is cut, where rows are computed `unit` at a time.
+inline std::int64_t tasks_of_rows(std::int64_t outer, std::int64_t inner, std::int64_t row, std::int64_t unit,
+                                  unsigned threads) {
+  const std::int64_t some = std::max<std::int64_t>(1, task_grain / row / unit) * unit;
+  const std::int64_t wanted = balanced(outer * ((inner + some - 1) / some), threads);
+  return std::clamp<std::int64_t>((wanted + outer - 1) / outer, 1, inner);
+}
+/// Scratch for the streams of a thread's blocks: one for each operand.
+inline constexpr std::size_t streams_bytes = row_loops::most_operands * sizeof(tile_program::stream);
+
 /// Operands in order: parameters, then results.
 inline const tensor& operand_of(const launch& l, std::size_t k) {
   return k < l.in.size() ? l.in[k] : l.out[k - l.in.size()];

@@ -9,8 +9,6 @@
 namespace kiln::eigen {
 namespace {
 
-constexpr std::size_t strip_streams_bytes = row_loops::most_operands * sizeof(tile_program::stream);
-
 // Joins neighboring dims that are contiguous for every operand, innermost first.
 template <class Get>
 void join(ints& extents, stack_list<row_loops::steps, row_loops::most_operands>& operands, Get get) {
@@ -102,14 +100,14 @@ void run_strips(const tile_program& p, const launch& l, const row_loops& loops) 
   const std::int64_t row = loops.row(), inner = loops.kept.back(),
                      outer = loops.rows() / std::max<std::int64_t>(1, inner);
   const std::int64_t widest = p.blocks()->strip_for(row), narrow = kiln_eigen_isa()->blocks()->lanes[0];
-  const std::size_t each = p.blocks()->scratch_bytes(row, widest) + strip_streams_bytes;
+  const std::size_t each = p.blocks()->scratch_bytes(row, widest) + streams_bytes;
   const std::int64_t strips = std::max<std::int64_t>(1, inner / widest);  // the last one has the rest as well
   // A rest does some of the rows before it again: to stage a few lanes takes ten times as long, and several narrow
   // strips longer than a wide one.
   const bool twice = !in_place(l);
   l.pool->parallel_for(outer * strips, [&](std::int64_t task, unsigned worker) {
     std::byte* const scratch = l.scratch.data() + worker * each;
-    block_cursor cursor(*p.blocks(), scratch + strip_streams_bytes, row, widest);
+    block_cursor cursor(*p.blocks(), scratch + streams_bytes, row, widest);
     auto* const streams = reinterpret_cast<tile_program::stream*>(scratch);
     const std::int64_t strip = task % strips, first = strip * widest,
                        last = strip + 1 == strips ? inner : first + widest;
@@ -168,7 +166,7 @@ std::size_t spread_bytes(const block_program& p, std::int64_t row) {
 std::size_t batch_scratch_bytes(const tile_program& p, const row_loops& loops) {
   const std::int64_t row = loops.row();
   std::size_t bytes =
-      p.blocks()->scratch_bytes(block_program::row_stride(row), p.blocks()->batch_for(row)) + strip_streams_bytes;
+      p.blocks()->scratch_bytes(block_program::row_stride(row), p.blocks()->batch_for(row)) + streams_bytes;
   for (std::size_t k = 0; k < p.parameters(); ++k)
     if (is_spread(p, loops, k)) bytes += spread_bytes(*p.blocks(), row);
   return bytes;
@@ -178,14 +176,12 @@ void run_batches(const tile_program& p, const launch& l, const row_loops& loops)
   const std::int64_t row = loops.row(), inner = loops.kept.empty() ? 1 : loops.kept.back(),
                      outer = loops.rows() / inner;
   const std::int64_t batch = std::min(inner, p.blocks()->batch_for(row));
-  const std::int64_t some = std::max<std::int64_t>(1, task_grain / row / batch) * batch;
-  const std::int64_t wanted = balanced(outer * ((inner + some - 1) / some), l.pool->size());
-  const std::int64_t tasks = std::clamp<std::int64_t>((wanted + outer - 1) / outer, 1, inner),
+  const std::int64_t tasks = tasks_of_rows(outer, inner, row, batch, l.pool->size()),
                      stride = block_program::row_stride(row);
   const std::size_t each = batch_scratch_bytes(p, loops);
   const auto body = [&](std::int64_t task, unsigned worker) {
     std::byte* const scratch = l.scratch.data() + worker * each;
-    block_cursor cursor(*p.blocks(), scratch + strip_streams_bytes, stride, p.blocks()->batch_for(row));
+    block_cursor cursor(*p.blocks(), scratch + streams_bytes, stride, p.blocks()->batch_for(row));
     auto* const streams = reinterpret_cast<tile_program::stream*>(scratch);
     std::int64_t rows[row_loops::most_operands];  // bytes from row to row
     struct spread_rows {
@@ -300,7 +296,7 @@ std::size_t rows_scratch_bytes(const tile_program& p, std::span<const tensor> in
                                unsigned threads) {
   const row_loops loops = loops_of(p, in, out);
   if (adjacent_rows(p, loops))
-    return threads * (p.blocks()->scratch_bytes(loops.row(), p.blocks()->strip_for(loops.row())) + strip_streams_bytes);
+    return threads * (p.blocks()->scratch_bytes(loops.row(), p.blocks()->strip_for(loops.row())) + streams_bytes);
   if (cuts_rows(p, loops, threads)) return cut_rows_scratch_bytes(p, loops, threads);
   if (are_short_rows(p, loops, in, out)) return threads * short_rows_scratch_bytes(p, loops);
   if (const auto t = find_transposed(p, loops)) return threads * transposed_scratch_bytes(p, loops, *t);

@@ -10,8 +10,7 @@ namespace kiln::eigen {
 namespace {
 
 constexpr unsigned most_pieces = 64;
-constexpr std::size_t cursor_bytes = padded_bytes(sizeof(block_cursor)),
-                      streams_bytes = row_loops::most_operands * sizeof(tile_program::stream);
+constexpr std::size_t cursor_bytes = padded_bytes(sizeof(block_cursor));
 
 // Rows in pieces of whole blocks, the last one of a row aside. Of a group of rows, as many as threads, each piece has a
 // cursor, streams and row buffers in scratch.

@@ -8,8 +8,6 @@
 namespace kiln::eigen {
 namespace {
 
-constexpr std::size_t streams_bytes = row_loops::most_operands * sizeof(tile_program::stream);
-
 // How the strips of a worker find an operand.
 enum class operand_form : std::uint8_t {
   rows,    // contiguous rows, which are transposed into scratch or out of it
@@ -56,9 +54,7 @@ void run_short_rows(const tile_program& p, const launch& l, const row_loops& loo
   const isa_table& isa = *kiln_eigen_isa();
   const std::int64_t lanes = isa.blocks()->lanes[1], narrow = isa.blocks()->lanes[0];
   const std::int64_t row = loops.row(), inner = loops.kept.back(), outer = loops.rows() / inner;
-  const std::int64_t some = std::max<std::int64_t>(1, task_grain / row / lanes) * lanes;
-  const std::int64_t wanted = balanced(outer * ((inner + some - 1) / some), l.pool->size());
-  const std::int64_t tasks = std::clamp<std::int64_t>((wanted + outer - 1) / outer, 1, inner / lanes);
+  const std::int64_t tasks = std::min(tasks_of_rows(outer, inner, row, lanes, l.pool->size()), inner / lanes);
   const std::size_t each = short_rows_scratch_bytes(p, loops), count = loops.operand.size();
   const bool twice = !in_place(l);
   const auto body = [&](std::int64_t task, unsigned worker) {
