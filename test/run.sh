@@ -8,4 +8,5 @@ command -v npm >/dev/null || install_missing nodejs npm
 
 cmake --preset release -DKILN_BUILD_TESTS=ON -DKILN_BUILD_BENCH=ON
 cmake --build --preset release -j "$(build_jobs)"
-exec ctest --preset release -j "$(build_jobs)" "$@"
+# One more than cores: tests wait for servers, links and files.
+exec ctest --preset release -j "$(($(build_jobs) + 1))" "$@"
