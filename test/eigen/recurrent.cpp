@@ -267,6 +267,26 @@ TEST(step_team, takes_steps_in_order_and_each_part_once) {
   }
 }
 
+TEST(step_team, ends_each_step_when_its_parts_are_done) {
+  for (const unsigned parts : {1U, 2U, 5U}) {
+    thread_pool pool(3);
+    const std::int64_t steps = 500;
+    std::vector<std::int64_t> of(parts, -1), ended;  // plain values: what follows a step sees what its parts wrote
+    bool apart = false;
+    kernels::step_team::run(
+        pool, parts, steps,
+        [&](std::int64_t step, unsigned part) {
+          of[part] = step == static_cast<std::int64_t>(ended.size()) ? step : -1;
+        },
+        [&](std::int64_t step) {
+          for (const std::int64_t at : of) apart = apart || at != step;
+          ended.push_back(step);
+        });
+    EXPECT_FALSE(apart);
+    EXPECT_EQ(static_cast<std::int64_t>(ended.size()), steps);
+  }
+}
+
 TEST(step_team, one_thread_alone_takes_all_parts) {
   thread_pool pool(3);
   std::vector<std::int64_t> done;

@@ -75,6 +75,27 @@ TEST(gather_elements, equals_the_reference) {
         }
 }
 
+// One index for each row, and tables that exceed a core's caches, of which few elements are shared by threads.
+TEST(gather_elements, of_rows_and_of_large_tables) {
+  const element_case cases[] = {
+      {{601, 700}, {601, 1}}, {{3, 500'003}, {3, 5003}}, {{2, 900, 301}, {2, 900, 1}}, {{3000, 400}, {2999, 1}}};
+  for (const element_case& c : cases)
+    for (const dtype index : index_types)
+      for (const dtype type : {dtype::f32, dtype::f64, dtype::i8}) {
+        const std::size_t axis = c.data.size() - 1;
+        SCOPED_TRACE(::testing::Message()
+                     << to_string(shape{type, c.data}) << " by " << to_string(shape{index, c.indices}));
+        const auto make = [&](builder& b) {
+          b.output(b.add(op::gather_elements{static_cast<std::int64_t>(axis)},
+                         small_vector<value>{b.input("x", type, c.data), b.input("i", index, c.indices)}));
+        };
+        const argument in[] = {random_argument({type, c.data}, 3, -9, 9),
+                               indices_within(index, c.indices, c.data[axis].value())};
+        expect_same(make, in, {0, 0});
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+}
+
 // Indices that follow each other are a range, which is copied as a whole; others beside them are not.
 TEST(gather, of_ranges_and_nearly_ranges) {
   const std::vector<std::vector<std::int64_t>> lists{{0, 1, 2, 3, 4, 5}, {2, 3, 4},       {-3, -2, -1}, {-3, 4, -1, 3},

@@ -9,8 +9,8 @@
 namespace kiln::kernels {
 
 /// Convolution with vectors over output channels: a tile multiplies a few pixels, broadcast from the input in place, by
-/// a panel of packed weights; the sums are transposed into the output's layout. A task is a strip of output rows, whose
-/// padded input rows stay in L2 while all its channels are computed.
+/// a panel of packed weights; the sums are transposed into the output's layout. A task is a strip of output rows, or a
+/// stretch of one row where these are few or long, whose padded input stays in L2 while all its channels are computed.
 template <class T> class direct_channels_convolution {
  public:
   direct_channels_convolution(const conv_problem& problem, unsigned workers)
@@ -19,8 +19,7 @@ template <class T> class direct_channels_convolution {
         out_pixels_(problem.output_pixels()),
         group_inputs_(problem.group_inputs()),
         group_outputs_(problem.group_outputs()),
-        depth_(problem.depth()),
-        columns_(-problem.pad_begin[2], 1, problem.input[2], 0) {
+        depth_(problem.depth()) {
     constexpr std::int64_t strip_bytes = 192 * 1024;
     const std::int64_t wanted = 4 * static_cast<std::int64_t>(workers);
     const std::int64_t height = std::max<std::int64_t>(1, out_[1]);
@@ -37,18 +36,31 @@ template <class T> class direct_channels_convolution {
     while (copied_ && strip_rows_ > 1 && local_size(strip_rows_) * static_cast<std::int64_t>(sizeof(T)) > strip_bytes)
       strip_rows_ = (strip_rows_ + 1) / 2;
     strips_ = ceil_div(height, strip_rows_);
+    stretch_ = width;
+    if (strip_rows_ == 1) {
+      constexpr std::int64_t least = 48;
+      const std::int64_t wide =
+          std::max<std::int64_t>(1, static_cast<std::int64_t>(sizeof(T)) * group_inputs_ * p_.span(0) * p_.span(1));
+      const std::int64_t most = copied_ ? (strip_bytes / wide - p_.span(2)) / p_.stride[2] + 1 : width;
+      const std::int64_t shared = workers == 1 ? width : ceil_div(width, ceil_div(wanted, images * strips_));
+      stretch_ = std::min(width, std::max(least, std::min(most, shared)));
+      stretch_ = ceil_div(width, ceil_div(width, stretch_));
+    }
+    stretches_ = ceil_div(width, stretch_);
+    if (copied_) row_ = (stretch_ - 1) * p_.stride[2] + p_.span(2);
+    strips_ *= stretches_;
     const std::int64_t panels = ceil_div(group_outputs_, register_tile<T>::width);
     const std::int64_t cuts = workers == 1 ? 1
                                            : std::clamp<std::int64_t>(ceil_div(wanted, images * strips_), 1,
                                                                       std::max<std::int64_t>(1, panels));
     panels_per_task_ = std::max<std::int64_t>(1, ceil_div(panels, cuts));
     channel_cuts_ = ceil_div(panels, panels_per_task_);
-    columns_ = read_range(-p_.pad_begin[2], 1, p_.input[2], row_);
     plane_ = copied_ ? p_.span(0) * rows_in(strip_rows_) * row_ : p_.input_pixels();
     slice_ = copied_ ? rows_in(strip_rows_) * row_ : p_.input[1] * p_.input[2];
     depth_block_ = depth_block<T>(depth_);
     const bool cut = depth_block_ < depth_;
-    chunk_ = std::min<std::int64_t>(strip_rows_ * width, cut ? strip_rows_ * width : 8 * register_tile<T>::rows);
+    const std::int64_t pixels = strip_rows_ * stretch_;
+    chunk_ = std::min<std::int64_t>(pixels, cut ? pixels : 8 * register_tile<T>::rows);
     offsets_.reserve(static_cast<std::size_t>(depth_));
     for (std::int64_t c = 0; c < group_inputs_; ++c)
       for (std::int64_t z = 0; z < p_.kernel[0]; ++z)
@@ -81,25 +93,25 @@ template <class T> class direct_channels_convolution {
       T* const own = scratch + worker * scratch_each;
       const std::int64_t cut = task % channel_cuts_;
       const std::int64_t strip = task / channel_cuts_;
-      const std::int64_t y0 = strip % strips_ * strip_rows_;
+      const std::int64_t x0 = strip % stretches_ * stretch_, y0 = strip % strips_ / stretches_ * strip_rows_;
       const std::int64_t z0 = strip / strips_ % out_[0];
       const std::int64_t image = strip / strips_ / out_[0];  // batch * groups + group
       const std::int64_t rows = std::min(strip_rows_, out_[1] - y0);
       const T* from = input + image * group_inputs_ * p_.input_pixels();
       if (copied_) {
         T* const local = own + header + sums_size();
-        if (!holds_strip(own, strip)) copy_strip(local, from, z0, y0, rows);
+        if (!holds_strip(own, strip)) copy_strip(local, from, z0, y0, x0, rows);
         mark_strip(own, strip);
         from = local;
       } else {
-        from += z0 * p_.stride[0] * slice_ + y0 * p_.stride[1] * row_;
+        from += z0 * p_.stride[0] * slice_ + y0 * p_.stride[1] * row_ + x0 * p_.stride[2];
       }
       const std::int64_t begin = cut * panels_per_task_ * register_tile<T>::width;
       const std::int64_t end = std::min(group_outputs_, begin + panels_per_task_ * register_tile<T>::width);
       const T* const group_weights = weights + image % p_.groups * packed_b_size<T>(depth_, group_outputs_);
       for (std::int64_t channel = begin; channel < end; channel += register_tile<T>::width)
-        run_panel(from, group_weights, output, to, own + header, image, channel, (z0 * out_[1] + y0) * out_[2],
-                  rows * out_[2], epilogue);
+        run_panel(from, group_weights, output, to, own + header, image, channel, (z0 * out_[1] + y0) * out_[2] + x0,
+                  rows * std::min(stretch_, out_[2] - x0), epilogue);
     });
   }
 
@@ -114,7 +126,9 @@ template <class T> class direct_channels_convolution {
   std::int64_t local_size(std::int64_t rows) const { return group_inputs_ * p_.span(0) * rows_in(rows) * row_; }
   std::int64_t sums_size() const { return chunk_ * register_tile<T>::width; }
 
-  void copy_strip(T* to, const T* image, std::int64_t z0, std::int64_t y0, std::int64_t rows) const {
+  void copy_strip(T* to, const T* image, std::int64_t z0, std::int64_t y0, std::int64_t x0, std::int64_t rows) const {
+    const read_range columns(x0 * p_.stride[2] - p_.pad_begin[2], 1, p_.input[2], row_);
+    const std::int64_t first_x = columns.first + columns.begin, columns_read = columns.end - columns.begin;
     const std::int64_t first_z = z0 * p_.stride[0] - p_.pad_begin[0];
     const std::int64_t first_y = y0 * p_.stride[1] - p_.pad_begin[1];
     const std::int64_t count = rows_in(rows);
@@ -124,9 +138,9 @@ template <class T> class direct_channels_convolution {
       if (c + 2 < group_inputs_) {
         // The rows of a channel are too short for the hardware prefetcher.
         const char* at = reinterpret_cast<const char*>(image + (c + 2) * input_pixels +
-                                                       std::max<std::int64_t>(0, first_y) * p_.input[2]);
-        for (std::int64_t i = 0; i < rows_read * p_.input[2] * static_cast<std::int64_t>(sizeof(T)); i += 64)
-          __builtin_prefetch(at + i);
+                                                       std::max<std::int64_t>(0, first_y) * p_.input[2] + first_x);
+        const std::int64_t read = (rows_read - 1) * p_.input[2] + columns_read;
+        for (std::int64_t i = 0; i < read * static_cast<std::int64_t>(sizeof(T)); i += 64) __builtin_prefetch(at + i);
       }
       for (std::int64_t z = 0; z < p_.span(0); ++z)
         for (std::int64_t y = 0; y < count; ++y) {
@@ -134,8 +148,7 @@ template <class T> class direct_channels_convolution {
           const std::int64_t iz = first_z + z;
           const std::int64_t iy = first_y + y;
           if (iz >= 0 && iz < p_.input[0] && iy >= 0 && iy < p_.input[1])
-            copy_read_range(out, image + c * input_pixels + (iz * p_.input[1] + iy) * p_.input[2], columns_, 1, 0,
-                            row_);
+            copy_read_range(out, image + c * input_pixels + (iz * p_.input[1] + iy) * p_.input[2], columns, 1, 0, row_);
           else
             fill_zero(out, row_);
         }
@@ -210,12 +223,12 @@ template <class T> class direct_channels_convolution {
   conv_problem p_;
   conv_problem::extents out_;
   std::int64_t out_pixels_, group_inputs_, group_outputs_, depth_;
-  read_range columns_;
   bool copied_ = false;   // the padded strip is copied; otherwise the input is read in place
   std::int64_t row_ = 0;  // row stride of what the tiles read; likewise slice and plane
   std::int64_t slice_ = 0;
   std::int64_t plane_ = 0;
-  std::int64_t strip_rows_ = 1, strips_ = 1;
+  std::int64_t strip_rows_ = 1, strips_ = 1;  // rows of a strip; strips of a slice, or stretches of their rows
+  std::int64_t stretch_ = 1, stretches_ = 1;  // columns of a row that a task takes, and how many such
   std::int64_t panels_per_task_ = 1, channel_cuts_ = 1;
   std::int64_t depth_block_ = 1;
   std::int64_t chunk_ = 1;  // pixels whose sums are kept before they are transposed

@@ -46,8 +46,13 @@ inline bool element_positions(const element_indices& e, std::int64_t first, std:
   if (e.inner == 1 && e.region == 0) return places(e.list, first, n, e.extent, e.step, to);
   std::int64_t at[index_block + lanes<V>];
   if (!places(e.list, first, n, e.extent, e.step, at)) return false;
-  // Runs of indices that lie side by side, or in one stretch: what is written past the end of one, the next one mends.
   V count;
+  if (e.length == 1) {  // each index has a region of its own
+    for (int lane = 0; lane < lanes<V>; ++lane) count[lane] = (first + lane) * e.region;
+    for (std::int64_t i = 0; i < n; i += lanes<V>, count += lanes<V> * e.region) store(to + i, load<V>(at + i) + count);
+    return true;
+  }
+  // Runs of indices that lie side by side, or in one stretch: what is written past the end of one, the next one mends.
   for (int lane = 0; lane < lanes<V>; ++lane) count[lane] = e.inner == 1 ? 0 : lane;
   const std::int64_t length = e.inner == 1 ? e.length : e.inner, step = e.inner == 1 ? 0 : lanes<V>;
   std::int64_t column = first % length, stretch = first / e.length, left = e.length - first % e.length;

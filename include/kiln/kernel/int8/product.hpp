@@ -34,6 +34,27 @@ struct integer_sums {
   }
 };
 
+/// Takes tiles to where the results are: the sums of row r and column c go to `to + r * row + c`.
+struct stored_sums {
+  std::int32_t* to = nullptr;
+  std::ptrdiff_t row = 0;
+
+  template <int Rows, int Vectors>
+  KILN_FN void take(native_vec<std::int32_t> (&sum)[Rows][Vectors], std::int64_t at_row, std::int64_t at_col,
+                    int cols) const {
+    constexpr int lanes = native_lanes<std::int32_t>;
+    std::int32_t* const at = to + at_row * row + at_col;
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+      for (int v = 0; v < Vectors; ++v)
+        if (v + 1 < Vectors || cols == Vectors * lanes)
+          store(at + r * row + v * lanes, sum[r][v]);
+        else
+          store_n(at + r * row + v * lanes, sum[r][v], cols - v * lanes);
+  }
+};
+
 /// 32-bit elements of scratch that an integer GEMM uses whose rows have so many words: the results of a task that keeps
 /// them until it is done, rows of which may have a vector more than columns, so that they are not a power of two apart;
 /// then copies of its left rows.

@@ -15,12 +15,17 @@ class step_team {
  public:
   static constexpr unsigned most_parts = 64;
 
-  /// Calls `body(step, part)` for each of `parts` (at most `most_parts`) in each step of [0, steps). It must not throw.
-  template <class Body> static void run(thread_pool& pool, unsigned parts, std::int64_t steps, Body&& body) {
+  /// Calls `body(step, part)` for each of `parts` (at most `most_parts`) in each step of [0, steps), and between steps,
+  /// when all parts of one are done, `then(step)`. Neither may throw.
+  template <class Body, class Then>
+  static void run(thread_pool& pool, unsigned parts, std::int64_t steps, Body&& body, Then&& then) {
     step_team team(parts);
     pool.parallel_for(parts, [&](std::int64_t part, unsigned) {
-      part == 0 ? team.lead(steps, body) : team.follow(static_cast<unsigned>(part), body);
+      part == 0 ? team.lead(steps, body, then) : team.follow(static_cast<unsigned>(part), body);
     });
+  }
+  template <class Body> static void run(thread_pool& pool, unsigned parts, std::int64_t steps, Body&& body) {
+    run(pool, parts, steps, body, [](std::int64_t) {});
   }
 
  private:
@@ -48,7 +53,7 @@ class step_team {
     }
   }
 
-  template <class Body> void lead(std::int64_t steps, Body& body) {
+  template <class Body, class Then> void lead(std::int64_t steps, Body& body, Then& then) {
     for (std::int64_t step = 1; step <= steps; ++step) {
       current_.store(step, std::memory_order_release);
       body(step - 1, 0U);
@@ -59,6 +64,7 @@ class step_team {
         else
           wait([&] { return s.done.load(std::memory_order_acquire) == step; });
       }
+      then(step - 1);
     }
     current_.store(over, std::memory_order_release);
   }

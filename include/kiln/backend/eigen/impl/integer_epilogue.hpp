@@ -15,10 +15,11 @@ struct integer_addend {
   std::int32_t sign = 1;
 };
 
-// The epilogue of an integer product as the kernel runs it: the sums and `addends`, converted to floats, then `floats`
-// over those.
+// The epilogue of an integer product as the kernel runs it: the sums and `addends`, which are the result, or which are
+// converted to floats, then `floats` over those.
 struct integer_form {
   std::vector<integer_addend> addends;
+  bool sums = false;                     // are the result
   std::vector<std::size_t> operands;     // inputs of the instruction: parameters 1, 2, … of `floats`
   std::unique_ptr<tile_program> floats;  // null where the result is the converted sum
   std::int64_t columns = 0;              // over which `floats` run together
@@ -67,6 +68,8 @@ inline std::optional<integer_form> find_form(const lower::contraction_body<modul
     user = only_user(epilogue, whole = *user);
   }
   taken[whole] = true;
+  form.sums = !form.addends.empty() && epilogue.outputs.size() == 1 && epilogue.outputs[0].instruction == whole;
+  if (form.sums) return form;
   if (!user || !epilogue[*user].op.is<op::convert>() || epilogue[*user].results[0].type != dtype::f32)
     return std::nullopt;
   const std::uint32_t first = form.converted = *user;

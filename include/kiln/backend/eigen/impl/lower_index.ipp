@@ -14,6 +14,14 @@ namespace {
 
 constexpr std::int64_t task_bytes = 65536, grain = 16384;
 
+// How many of `count` slices a task takes, `near` where they lie in a core's own caches. From beyond them a slice takes
+// as long as tens of near ones, so that fewer are worth a thread.
+std::int64_t slices_of_task(const tensor& data, std::int64_t count, std::int64_t near, unsigned threads) {
+  constexpr std::int64_t cached = 1 << 20, least = 1024;
+  const std::int64_t bytes = data.elements() * static_cast<std::int64_t>(size_of(data.type));
+  return bytes <= cached || near <= least ? near : std::clamp(count / (4 * std::int64_t{threads}), least, near);
+}
+
 // Copies whole slices: result[outer, index, inner] = data[outer, indices[index], inner].
 class gather_kernel final : public kernel, public byte_reader {
  public:
@@ -37,7 +45,8 @@ class gather_kernel final : public kernel, public byte_reader {
       return copy_tensor(from, {out.data, dtype::u8, {s.outer, count * size}, {count * size, 1}}, l.pool);
     }
     // one task of so many slices, within one outer index where that is enough
-    const std::int64_t slices = std::max<std::int64_t>(1, task_bytes / size);
+    const std::int64_t slices =
+        slices_of_task(data, count, std::max<std::int64_t>(1, task_bytes / size), l.pool->size());
     const std::int64_t parts = (count + slices - 1) / slices, some = std::max<std::int64_t>(1, slices / count);
     const std::int64_t each = parts > 1 ? 1 : some;
     l.pool->parallel_for((s.outer + each - 1) / each * parts, [&](std::int64_t task, unsigned) {
@@ -72,10 +81,11 @@ class gather_elements_kernel final : public kernel, public byte_reader {
     // stretches that follow each other are one
     const std::int64_t stretches = all.follows() ? 1 : all.stretches(),
                        length = all.follows() ? out.elements() : all.length();
-    const std::int64_t parts = (length + grain - 1) / grain, some = std::max<std::int64_t>(1, grain / length);
+    const std::int64_t each = slices_of_task(data, out.elements(), grain, l.pool->size());
+    const std::int64_t parts = (length + each - 1) / each, some = std::max<std::int64_t>(1, each / length);
     l.pool->parallel_for((stretches + some - 1) / some * parts, [&](std::int64_t task, unsigned) {
       position_block at;
-      const std::int64_t first = task % parts * grain, last = std::min(length, first + grain);
+      const std::int64_t first = task % parts * each, last = std::min(length, first + each);
       for (std::int64_t s = task / parts * some; s < std::min(stretches, (task / parts + 1) * some); ++s) {
         const std::byte* const from = data.data + all.base(s) * size;
         std::byte* const to = out.data + s * length * size;
@@ -107,7 +117,8 @@ class gather_nd_kernel final : public kernel, public byte_reader {
     if (out.elements() == 0) return;
     const tuple_places to_place(index_list_of(indices), data.lens, batch_, tuple);
     const std::int64_t all = detail::count(data.lens, 0, batch_) * rows;
-    const std::int64_t each = std::max<std::int64_t>(1, task_bytes / std::max<std::int64_t>(bytes, 8));
+    const std::int64_t each = slices_of_task(
+        data, all, std::max<std::int64_t>(1, task_bytes / std::max<std::int64_t>(bytes, 8)), l.pool->size());
     l.pool->parallel_for((all + each - 1) / each, [&](std::int64_t task, unsigned) {
       std::int64_t at[kernels::index_block];
       for (std::int64_t r = task * each, end = std::min(all, r + each), n; r < end; r += n) {

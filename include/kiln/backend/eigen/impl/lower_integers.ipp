@@ -31,20 +31,18 @@ class integer_kernel final : public kernel {
       quantization_->zero = static_cast<std::int32_t>(f.zero);
       quantization_->divides = !quantization_->to.rounds_as_division();
     }
-    if (body_.has_epilogue()) form_ = find_form(body_);
+    if (body_.has_epilogue())
+      form_ = find_form(body_);
+    else
+      form_.emplace().sums = true;
     pack(r);
     if (form_)
       for (const integer_addend& a : form_->addends) addends_.take(a, r);
-    if (form_ && addends_.by_columns()) {
+    if (form_ && !form_->sums && addends_.by_columns()) {
       const std::size_t rank = r.instruction.results[0].rank();
       requantization_ = requantization_finder(body_, r, conv_ ? 1 : rank - 1, columns_).find(form_->converted);
     }
-    if (form_) return;
-    if (!body_.has_epilogue()) {
-      const value_id sum = body_.epilogue.add_parameter("product", r.instruction.results[0]);
-      body_.epilogue.outputs.push_back(body_.epilogue.add(op::identity{}, {sum}));
-    }
-    whole_ = std::make_unique<tile_program>(body_.epilogue);
+    if (!form_) whole_ = std::make_unique<tile_program>(body_.epilogue);
   }
 
   std::string name() const override {
@@ -103,6 +101,8 @@ class integer_kernel final : public kernel {
     } else if (whole_) {
       isa.multiply(*l.pool, p, sums, {nullptr, nullptr, made.as<std::int32_t>(), columns_});
       return run_rows(*whole_, {whole_operands(l.in, made), l.out, l.scratch.subspan(at.bytes), l.pool, nullptr});
+    } else if (form_->sums) {
+      isa.multiply(*l.pool, p, sums, {nullptr, nullptr, made.as<std::int32_t>(), row_step(seen(made, out)).value()});
     } else {
       multiply_with_epilogue(l, p, sums, out, made);
     }
@@ -226,6 +226,8 @@ class integer_kernel final : public kernel {
           planes = {out.as<float>(), out.lens[1] * pixels, pixels, pixels};
         }
         apart = !in_rows && !planes.channel;
+      } else if (k.form_ && k.form_->sums) {
+        apart = !row_step(k.seen(out, out));
       } else {
         apart = k.whole_ || !float_epilogue::fits(k.seen(out, out));
       }

@@ -34,13 +34,29 @@ void hand_over(const integer_epilogue& epilogue, std::int64_t row0, std::int64_t
 }
 
 template <class Machine>
-void multiply(thread_pool& pool, const integer_problem& p, std::int32_t* scratch, const integer_epilogue& epilogue) {
-  integer_gemm_by_sums<Machine>(pool, p, scratch, [&](auto... part) { hand_over(epilogue, part...); });
+void multiply(thread_pool& pool, const integer_problem& problem, std::int32_t* scratch,
+              const integer_epilogue& epilogue) {
+  if (epilogue.call || problem.less)
+    return integer_gemm_by_sums<Machine>(pool, problem, scratch, [&](auto... part) { hand_over(epilogue, part...); });
+  const integer_problem p = with_memory<Machine>(problem, scratch, pool.size());
+  integer_product<Machine>(
+      pool, p,
+      [&](auto&&...) {
+        return stored_sums{epilogue.sums, epilogue.sums_row};
+      },
+      [](auto&&...) {}, integer_rows_at_once(p));
 }
 
 template <class Machine>
 void multiply_matrices(thread_pool& pool, const byte_matrices& p, std::int32_t* scratch,
                        const integer_epilogue& epilogue) {
+  if (!epilogue.call)
+    return multiply_byte_matrices<Machine>(
+        pool, p, scratch,
+        [&](std::int64_t matrix, auto&&...) {
+          return stored_sums{epilogue.sums + matrix * p.m * epilogue.sums_row, epilogue.sums_row};
+        },
+        [](auto&&...) {});
   multiply_byte_matrices<Machine>(
       pool, p, scratch,
       [&](std::int64_t, std::int64_t row0, std::int64_t col0, std::int32_t* sums) {
