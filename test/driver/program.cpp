@@ -6,12 +6,6 @@ namespace {
 
 TEST_F(program, says_what_it_is) {
   EXPECT_THAT(kiln("--version").out, testing::MatchesRegex("kiln [0-9]+\\.[0-9]+\\.[0-9]+\n"));
-  const outcome help = kiln("--help");
-  EXPECT_EQ(help.status, 0);
-  for (const char* verb : {"run", "test", "perf", "show", "verify", "ops"}) {
-    EXPECT_THAT(help.out, HasSubstr(verb));
-    EXPECT_EQ(kiln(std::string(verb) + " --help").status, 0);
-  }
 }
 
 TEST_F(program, refuses_bad_usage) {

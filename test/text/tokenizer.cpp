@@ -98,6 +98,22 @@ TEST(tokenizer, a_stream_holds_back_the_bytes_of_a_character) {
   EXPECT_EQ(stream.finish(), "\xEF\xBF\xBD");
 }
 
+TEST(tokenizer, a_stream_follows_what_stands_before_it) {
+  const tokenizer t = tokenizer::load(std::filesystem::path(scripture));
+  const tokens ids = t.encode("the earth é🙂 and the earth");
+  for (std::size_t cut = 0; cut <= ids.size(); ++cut) {
+    const std::span<const token> all(ids);
+    token_stream stream(t, {}, {"and the"});
+    std::string text = stream.follow(all.first(cut));
+    const std::size_t before = text.size();
+    for (const token id : all.subspan(cut)) text += stream.put(id);
+    text += stream.finish();
+    const std::string whole = t.decode(ids);
+    const std::size_t stop = whole.find("and the");
+    EXPECT_EQ(text, before > stop ? whole : whole.substr(0, stop)) << cut;  // none that begins before it
+  }
+}
+
 // Stop strings are found wherever tokens begin and end: a text up to the first that is complete, character by
 // character.
 TEST(tokenizer, a_stream_ends_before_a_stop_string) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ class token_stream {
   token_stream(token_stream&&) noexcept;
   token_stream& operator=(token_stream&&) noexcept;
 
+  /// Takes tokens that the text comes after, such as a prompt, in which no stop string counts: what a further token
+  /// adds is what it adds to them. Their text as far as it is certain; it stays valid until the next call.
+  const std::string& follow(std::span<const token> before);
   /// The text that a further token makes certain; often empty. It stays valid until the next call.
   const std::string& put(token next);
   /// The text that was held back; the stream then begins anew.

@@ -60,6 +60,11 @@ void token_stream::hold_back() {
   held_.erase(0, is_stopped_ ? held_.size() : certain);
 }
 
+const std::string& token_stream::follow(std::span<const token> before) {
+  piece_.clear();
+  for (const token t : before) state_->put(t, options_.skip_special_tokens, piece_);
+  return piece_;
+}
 const std::string& token_stream::put(token next) {
   piece_.clear();
   if (is_stopped_) return piece_;

@@ -56,7 +56,11 @@ answer::answer(completion_request asked, std::shared_ptr<const language_entry> e
                   {"text_offset", json::array()}};
       c.shown.emplace(entry_->tokens);
     }
-    if (asked_.echo) c.text = entry_->tokens.decode(prompts_[k / asked_.best_of]);
+    if (asked_.echo) {  // what is made is spelled as the prompt goes on: its first word keeps its space
+      const language::tokens& prompt = prompts_[k / asked_.best_of];
+      c.text = asked_.max_tokens == 0 ? entry_->tokens.decode(prompt) : c.stream.follow(prompt);
+      if (c.shown) c.shown->follow(prompt);
+    }
     c.offset = characters(c.text);
   }
 }
