@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <limits>
 #include <thread>
 
 #include "kiln/op/ops.hpp"
 #include "kiln/pass/constants.hpp"
+#include "kiln/pass/impl/pair_runs.hpp"
 
 namespace kiln {
 namespace {
@@ -92,6 +94,65 @@ TEST(parts, of_a_folded_constant_make_the_whole) {
     ASSERT_EQ(made.size(), numbers.size());
     for (std::size_t i = 0; i < made.size(); ++i) ASSERT_EQ(made[i], numbers[i] * factors[i / 601 % 50]) << i;
   }
+}
+
+// Bits of what ops of two floats give over runs, beside one element at a time: operands that go on or stay along the
+// last dims, neither, or both; a run longer than a part; odd addresses.
+TEST(parts, of_two_folded_constants_have_the_bits_of_each_element) {
+  constexpr float infinite = std::numeric_limits<float>::infinity(), none = std::numeric_limits<float>::quiet_NaN();
+  const float special[] = {0.0F, -0.0F, 1.0F, -2.5F, infinite, -infinite, none, 1e-40F, 3e38F, 0.3F, 7.0F};
+  std::vector<std::byte> moved[2];
+  literal of[2];
+  for (int k = 0; k < 2; ++k) {
+    std::vector<float> numbers(30'000);
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = i % 5 == 0 ? special[i / 5 * (k == 0 ? 1u : 7u) % std::size(special)]
+                              : static_cast<float>(i * (k == 0 ? 37u : 101u) % 977) / 64 - 7;
+    moved[k].resize(numbers.size() * 4 + 1);
+    std::memcpy(moved[k].data() + 1, numbers.data(), numbers.size() * 4);
+    of[k] = literal({dtype::f32, {30'000}}, buffer::borrow(moved[k].data() + 1, numbers.size() * 4));
+  }
+  const layout cases[][2] = {{{{7, 5, 601}, {3005, 601, 1}, 0}, {{7, 5, 601}, {0, 1, 0}, 2}},
+                             {{{7, 5, 601}, {0, 1, 0}, 3}, {{7, 5, 601}, {3005, 601, 1}, 1}},
+                             {{{90, 1, 33, 3}, {99, 5, 3, 1}, 0}, {{90, 1, 33, 3}, {0, 7, 3, 1}, 9}},
+                             {{{90, 101}, {1, 90}, 0}, {{90, 101}, {101, 1}, 0}},
+                             {{{90, 101}, {1, 90}, 4}, {{90, 101}, {0, 90}, 0}},
+                             {{{20, 1000}, {1000, 1}, 0}, {{20, 1000}, {0, 0}, 5}},
+                             {{{20, 1000}, {0, 0}, 5}, {{20, 1000}, {0, 0}, 6}},
+                             {{{1, 13, 700}, {0, -700, 1}, 8400}, {{1, 13, 700}, {0, 0, 1}, 0}}};
+  int ops = 0;
+  const auto check = [&]<class Op>(type_tag<Op>) {
+    if constexpr (detail::joins_floats<Op>()) {
+      ++ops;
+      for (const auto& at : cases) {
+        const ints lens = to_ints(at[0].lens), strides[] = {to_ints(at[0].strides), to_ints(at[1].strides)};
+        const literal* const from[] = {&of[0], &of[1]};
+        const literal made = detail::fold_laid_out(Op{}, from, at, {dtype::f32, at[0].lens});
+        ints index(lens.size(), 0);
+        std::size_t i = 0;
+        do {
+          float x[2], found;
+          for (int k = 0; k < 2; ++k) {
+            std::int64_t o = at[k].offset.value();
+            for (std::size_t d = 0; d < lens.size(); ++d) o += index[d] * strides[k][d];
+            std::memcpy(&x[k], of[k].bytes() + o * 4, 4);
+          }
+          std::memcpy(&found, made.bytes() + i++ * 4, 4);
+          const float expected = Op{}(x[0], x[1]);
+          ASSERT_TRUE(std::bit_cast<std::uint32_t>(found) == std::bit_cast<std::uint32_t>(expected) ||
+                      (found != found && expected != expected))
+              << type_name<Op>() << ": " << x[0] << ", " << x[1] << " give " << found << ", not " << expected;
+        } while (next_index(index, lens));
+        ASSERT_EQ(static_cast<std::int64_t>(i), product(lens));
+      }
+    }
+  };
+  for (const bool threads : {false, true}) {
+    std::optional<detail::lent_threads> lent;
+    if (threads) lent.emplace(side_by_side);
+    [&]<class... Ops>(type_list<Ops...>) { (check(type_tag<Ops>{}), ...); }(default_registry::types{});
+  }
+  EXPECT_GE(ops, 8) << "of both rounds";
 }
 
 TEST(parts, of_a_constant_tell_whether_all_of_it_is_finite) {

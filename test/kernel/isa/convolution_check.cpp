@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 
@@ -118,6 +119,14 @@ std::vector<T> packed_weights(kiln::thread_pool& pool, const conv_problem& p, co
                               const std::vector<T>& w) {
   std::vector<T> to(static_cast<std::size_t>(weights_size(p, method, T())), std::numeric_limits<T>::quiet_NaN());
   pack(pool, p, method, to.data(), w.data());
+  // the same of weights at an odd address, as a file may have them
+  const std::size_t bytes = w.size() * sizeof(T);
+  std::vector<std::byte> moved(bytes + 1);
+  std::memcpy(moved.data() + 1, w.data(), bytes);
+  std::vector<T> again(to.size(), std::numeric_limits<T>::quiet_NaN());
+  pack(pool, p, method, again.data(), reinterpret_cast<const T*>(moved.data() + 1));
+  if (!to.empty() && std::memcmp(to.data(), again.data(), to.size() * sizeof(T)) != 0)
+    ADD_FAILURE() << "weights at an odd address are packed otherwise";
   return to;
 }
 

@@ -26,6 +26,9 @@ std::size_t physical_memory() {
   return bytes;
 }
 
+// The heap's pages of 4 KiB come and go with buffers from about this size on, one fault each.
+constexpr std::size_t least_page_part = std::size_t{64} << 10;
+
 template <const std::align_val_t& Alignment> void free_aligned(void* p) { ::operator delete(p, Alignment); }
 
 // Memory of a source, which lives as long.
@@ -69,7 +72,7 @@ buffer_block* allocate_block(std::size_t bytes) {
   if (const memory_scope* const scope = memory_scope::current()) return sourced_block(*scope, bytes, padded, huge);
   auto block = std::make_unique<buffer_block>();
   block->size = bytes;
-  if (huge)
+  if (padded >= least_page_part)
     if (const page_part pages = take_pages(bytes); pages.at) {
       block->bytes = pages.at;
       block->owner = pages.owner;

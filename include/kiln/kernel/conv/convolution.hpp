@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstring>
 #include <variant>
+#include <vector>
 
 #include "kiln/kernel/conv/depthwise_nchw.hpp"
 #include "kiln/kernel/conv/direct_channels.hpp"
@@ -47,18 +49,29 @@ template <class T> std::int64_t conv_weights_size(const conv_problem& p, conv_me
   }
 }
 
-/// Writes the weights in the order that `method` reads; independent of the spatial sizes.
+/// Writes the weights, which may be at any address, in the order that `method` reads; independent of the spatial sizes.
 template <class T>
-void pack_conv_weights(thread_pool& pool, const conv_problem& p, conv_method method, T* to, const T* weights) {
+void pack_conv_weights(thread_pool& pool, const conv_problem& p, conv_method method, T* to, const T* from) {
+  const auto* const weights = reinterpret_cast<const std::byte*>(from);
+  const auto bytes = static_cast<std::size_t>(p.out_channels * p.depth()) * sizeof(T);
+  const auto aligned = [&](auto&& pack) {  // of methods for few weights
+    if (reinterpret_cast<std::uintptr_t>(from) % alignof(T) == 0) return pack(from);
+    std::vector<T> copy(bytes / sizeof(T));
+    std::memcpy(copy.data(), weights, bytes);
+    pack(copy.data());
+  };
   switch (method) {
     case conv_method::direct_channels: return direct_channels_convolution<T>::pack_weights(pool, p, to, weights);
-    case conv_method::winograd_1d: return winograd_1d_convolution<T>::pack_weights(pool, p, to, weights);
+    case conv_method::winograd_1d:
+      return aligned([&](const T* w) { winograd_1d_convolution<T>::pack_weights(pool, p, to, w); });
     case conv_method::nhwc_gemm: return nhwc_gemm_convolution<T>::pack_weights(pool, p, to, weights);
     case conv_method::winograd_2x2:
       return with_winograd_2x2<T>(p, [&]<class Winograd>() { Winograd::pack_weights(pool, p, to, weights); });
     case conv_method::winograd_4x4: return winograd_convolution<T, 4>::pack_weights(pool, p, to, weights);
-    case conv_method::depthwise_nhwc: return depthwise_nhwc_convolution<T>::pack_weights(p, to, weights);
-    default: std::copy_n(weights, p.out_channels * p.depth(), to);
+    case conv_method::depthwise_nhwc:
+      return aligned([&](const T* w) { depthwise_nhwc_convolution<T>::pack_weights(p, to, w); });
+    default:
+      if (bytes != 0) std::memcpy(to, weights, bytes);
   }
 }
 

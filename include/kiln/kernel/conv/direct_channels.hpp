@@ -74,10 +74,11 @@ template <class T> class direct_channels_convolution {
   static std::int64_t weights_size(const conv_problem& p) {
     return p.groups * packed_b_size<T>(p.depth(), p.group_outputs());
   }
-  static void pack_weights(thread_pool& pool, const conv_problem& p, T* to, const T* weights) {
+  static void pack_weights(thread_pool& pool, const conv_problem& p, T* to, const std::byte* weights) {
+    const std::int64_t of_group = p.group_outputs() * p.depth() * static_cast<std::int64_t>(sizeof(T));
     for (std::int64_t g = 0; g < p.groups; ++g)
-      pack_b(pool, to + g * packed_b_size<T>(p.depth(), p.group_outputs()), weights + g * p.group_outputs() * p.depth(),
-             1, p.depth(), p.depth(), p.group_outputs());
+      pack_b(pool, to + g * packed_b_size<T>(p.depth(), p.group_outputs()), weights + g * of_group, 1, p.depth(),
+             p.depth(), p.group_outputs());
   }
 
   /// Elements of scratch for each worker.

@@ -2,6 +2,7 @@
 
 #include "kiln/kernel/conv/image_layout.hpp"
 #include "kiln/kernel/conv/problem.hpp"
+#include "kiln/kernel/conv/weight_lines.hpp"
 #include "kiln/kernel/conv/window_left.hpp"
 #include "kiln/kernel/conv/window_tile.hpp"
 #include "kiln/kernel/gemm/prologue.hpp"
@@ -53,18 +54,27 @@ template <class T> class nhwc_gemm_convolution {
   static std::int64_t weights_size(const conv_problem& p) {
     return p.groups * packed_b_size<T>(p.depth(), p.group_outputs());
   }
-  /// Packs weights [outputs, inputs / groups, kh, kw]; rows of the packed matrix are ordered kh, kw, input.
-  static void pack_weights(thread_pool& pool, const conv_problem& p, T* to, const T* weights) {
+  /// Packs weights [outputs, inputs / groups, kh, kw] at any address; rows of the packed matrix are ordered kh, kw,
+  /// input.
+  static void pack_weights(thread_pool& pool, const conv_problem& p, T* to, const std::byte* weights) {
     const std::int64_t inputs = p.group_inputs(), outputs = p.group_outputs(), taps = p.taps(), depth = p.depth();
-    constexpr std::int64_t full = register_tile<T>::width;
-    const std::int64_t panels = ceil_div(outputs, full);
-    pool.parallel_for(p.groups * panels, [&](std::int64_t task, unsigned) {
-      const std::int64_t col = task % panels * full, group = task / panels;
-      const std::int64_t width = panel_width<T>(col, outputs);
-      T* const panel = to + group * packed_b_size<T>(depth, outputs) + col * depth;
-      for (std::int64_t t = 0; t < taps; ++t)
-        pack_panel(panel + t * inputs * width, width, weights + (group * outputs + col) * depth + t,
-                   static_cast<std::ptrdiff_t>(taps), depth, inputs, std::min(full, outputs - col));
+    constexpr std::int64_t full = register_tile<T>::width, lanes = native_lanes<T>;
+    constexpr std::int64_t some = 512, most = some * lanes;  // of a filter's weights at a time
+    constexpr auto each = static_cast<std::ptrdiff_t>(sizeof(T));
+    const std::int64_t vectors = ceil_div(outputs, lanes), chunks = ceil_div(depth, some);
+    pool.parallel_for(p.groups * vectors * chunks, [&](std::int64_t task, unsigned) {
+      const std::int64_t group = task / vectors / chunks, filter = task / chunks % vectors * lanes;
+      const std::int64_t first = task % chunks * some, count = std::min(some, depth - first);
+      const std::int64_t col = filter / full * full, width = panel_width<T>(col, outputs);
+      alignas(64) T turned[most];
+      lines_to_lanes<some>(weights + ((group * outputs + filter) * depth + first) * each, depth,
+                           std::min(lanes, outputs - filter), count, turned);
+      T* const to_filter = to + group * packed_b_size<T>(depth, outputs) + col * depth + filter - col;
+      std::int64_t input = first / taps, tap = first % taps;
+      for (std::int64_t k = 0; k < count; ++k) {
+        store(to_filter + (tap * inputs + input) * width, load<native_vec<T>>(turned + k * lanes));
+        if (++tap == taps) tap = 0, ++input;
+      }
     });
   }
 

@@ -5,7 +5,9 @@
 
 #include "kiln/core/mapped_file.hpp"
 #include "kiln/core/simd.hpp"
+#include "kiln/core/transpose_block.hpp"
 #include "kiln/pass/constants.hpp"
+#include "kiln/pass/impl/pair_runs.hpp"
 #include "kiln/pass/lent_threads.hpp"
 #include "kiln/pass/merge_products.hpp"
 
@@ -45,17 +47,29 @@ void copy_row(const std::byte* from, std::int64_t step, std::int64_t count, std:
     std::memcpy(to, from + i * step * static_cast<std::int64_t>(Bytes), Bytes);
 }
 
-// Rows whose elements are `step` apart and which begin one element apart.
+// Rows whose elements are `step` apart and which begin one element apart. Lines of both sides of a tile lie in one
+// place while it is turned: steps that are multiples of a page would have all of them in one set of the cache.
 template <std::size_t Bytes>
 void copy_turned(const std::byte* from, std::int64_t step, std::int64_t rows, std::int64_t count, std::byte* to,
                  std::int64_t to_row) {
+  using element = std::conditional_t<
+      Bytes == 1, std::uint8_t,
+      std::conditional_t<Bytes == 2, std::uint16_t, std::conditional_t<Bytes == 4, std::uint32_t, std::uint64_t>>>;
   constexpr auto each = static_cast<std::int64_t>(Bytes);
-  constexpr std::int64_t block = 8;  // a block's lines of both sides stay in L1
-  for (std::int64_t i0 = 0; i0 < count; i0 += block)
-    for (std::int64_t r0 = 0; r0 < rows; r0 += block)
-      for (std::int64_t r = r0; r < std::min(rows, r0 + block); ++r)
-        for (std::int64_t i = i0; i < std::min(count, i0 + block); ++i)
-          std::memcpy(to + (r * to_row + i) * each, from + (r + i * step) * each, Bytes);
+  constexpr std::int64_t side = 64;
+  alignas(64) element tile[side * side];
+  for (std::int64_t r = 0; r < rows; r += side)
+    for (std::int64_t i = 0; i < count; i += side) {
+      const std::int64_t some = std::min(side, rows - r), lines = std::min(side, count - i);
+      for (std::int64_t k = 0; k < lines; ++k) {
+        const std::byte* const line = from + (r + (i + k) * step) * each;
+        if (some == side)  // of a known size, which takes no call
+          std::memcpy(tile + k * side, line, sizeof(tile) / side);
+        else
+          std::memcpy(tile + k * some, line, static_cast<std::size_t>(some) * Bytes);
+      }
+      transpose_block(tile, some, reinterpret_cast<element*>(to) + r * to_row + i, to_row, some, lines);
+    }
 }
 
 template <std::size_t Bytes> void copy_elements(const layout& at, const std::byte* from, std::byte* to) {
@@ -94,6 +108,60 @@ template <std::size_t Bytes> void copy_elements(const layout& at, const std::byt
 void forget(const literal& l) {
   constexpr std::size_t least = std::size_t{1} << 20;  // the system takes some time for each call
   if (l.data().size() >= least) forget_pages(l.data());
+}
+
+// The trailing dims of a result along which each of two operands goes on by one element, or stays: one run.
+struct runs_of_pairs {
+  std::int64_t length = 1;
+  bool goes_on[2] = {};
+  ints outer, strides[2];
+
+  runs_of_pairs(const dims& lens, std::span<const layout> at) {
+    std::size_t d = lens.size();
+    bool decided = false;
+    for (; d > 0; --d) {
+      if (lens[d - 1] == dimension(1)) continue;
+      const bool starts = !std::exchange(decided, true);
+      bool joins = true;
+      for (std::size_t k = 0; k < 2; ++k) {
+        const bool next = at[k].strides[d - 1] == dimension(length), same = at[k].strides[d - 1] == dimension(0);
+        joins = joins && (starts ? next || same : goes_on[k] ? next : same);
+        if (starts) goes_on[k] = next;
+      }
+      if (!joins) break;
+      length *= lens[d - 1].value();
+    }
+    for (std::size_t k = 0; k < d; ++k) {
+      outer.push_back(lens[k].value());
+      for (std::size_t i = 0; i < 2; ++i) strides[i].push_back(at[i].strides[k].value());
+    }
+  }
+};
+
+// An op of two floats over constants that are seen through layouts of the result's extents.
+void fold_runs(const operation& op, pair_run run, std::span<const literal* const> from, std::span<const layout> at,
+               const dims& lens, float* to) {
+  constexpr std::int64_t most = 8192;  // elements of a run
+  const runs_of_pairs runs(lens, at);
+  const std::int64_t pieces = (runs.length + most - 1) / most, all = product(runs.outer) * pieces;
+  const std::int64_t tasks = std::clamp<std::int64_t>(product(runs.outer) * runs.length / most, 1, 64);
+  for_each_part(tasks, [&](std::int64_t task) {
+    const std::int64_t first = all * task / tasks, end = all * (task + 1) / tasks;
+    ints index(runs.outer.size(), 0);
+    std::int64_t rest = first / pieces;
+    for (std::size_t d = index.size(); d-- > 0; rest /= runs.outer[d]) index[d] = rest % runs.outer[d];
+    for (std::int64_t i = first; i < end; ++i) {
+      const std::int64_t begin = i % pieces * most, count = std::min(most, runs.length - begin);
+      run_operand in[2];
+      for (std::size_t k = 0; k < 2; ++k) {
+        std::int64_t place = at[k].offset.value() + (runs.goes_on[k] ? begin : 0);
+        for (std::size_t d = 0; d < index.size(); ++d) place += index[d] * runs.strides[k][d];
+        in[k] = {from[k]->bytes() + place * static_cast<std::int64_t>(sizeof(float)), runs.goes_on[k]};
+      }
+      run(op.data(), in[0], in[1], to + i / pieces * runs.length + begin, count);
+      if (i % pieces == pieces - 1) next_index(index, runs.outer);
+    }
+  });
 }
 
 }  // namespace
@@ -162,6 +230,13 @@ literal fold_laid_out(const operation& op, std::span<const literal* const> from,
   for (std::size_t d = 0; d + 1 < split; ++d) outer.push_back(lens[d].value());
   buffer made = buffer::allocate(static_cast<std::size_t>(result.bytes().value()));
   if (product(to_ints(lens)) == 0) return literal(result, made);
+  const auto is_f32 = [](const literal* l) { return l->get_shape().type == dtype::f32; };
+  if (from.size() == 2 && result.type == dtype::f32 && std::all_of(from.begin(), from.end(), is_f32))
+    if (const pair_run run = pair_run_of(op)) {
+      fold_runs(op, run, from, at, lens, reinterpret_cast<float*>(made.data()));
+      for (const literal* l : from) forget(*l);
+      return literal(result, made);
+    }
   const std::size_t each_result = size_of(result.type);
   const std::int64_t ranges = (extent + rows - 1) / rows, all = product(outer) * ranges;
   const std::int64_t tasks = std::min<std::int64_t>(all, 64);

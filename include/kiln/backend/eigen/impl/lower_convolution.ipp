@@ -58,8 +58,8 @@ class convolution_kernel final : public kernel {
     }));
     packed_ =
         r.packed(static_cast<std::size_t>(isa.conv_weight_floats(p, method_)) * sizeof(float), [&](std::byte* to) {
-          const argument aligned(*weights);
-          isa.pack_conv_weights(*r.pool, p, method_, reinterpret_cast<float*>(to), aligned.as<float>().data());
+          isa.pack_conv_weights(*r.pool, p, method_, reinterpret_cast<float*>(to),
+                                reinterpret_cast<const float*>(weights->bytes()));
         });
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kiln/kernel/conv/weight_lines.hpp"
 #include "kiln/kernel/conv/winograd/tiles.hpp"
 
 namespace kiln::kernels {
@@ -64,35 +65,40 @@ template <class T, int Outputs, int Taps = 3, int Stride = 1> class winograd_con
   }
 
   static std::int64_t weights_size(const conv_problem& p) { return p.groups * group_size(p); }
-  /// Transforms weights [outputs, inputs / groups, Taps, Taps] into panels of each group's output channels: one matrix
-  /// [inputs, panel] for each term. Input channels are padded with zeros to whole vectors.
-  static void pack_weights(thread_pool& pool, const conv_problem& p, T* to, const T* weights) {
+  /// Transforms weights [outputs, inputs / groups, Taps, Taps], at any address, into panels of each group's output
+  /// channels: one matrix [inputs, panel] for each term. Input channels are padded with zeros to whole vectors.
+  static void pack_weights(thread_pool& pool, const conv_problem& p, T* to, const std::byte* weights) {
     const std::int64_t inputs = p.group_inputs(), outputs = p.group_outputs(), depth = round_up(inputs, lanes);
-    constexpr std::int64_t some = 16, taps = Taps * Taps;  // input channels at a time
-    const std::int64_t chunks = ceil_div(depth, some), vectors = ceil_div(outputs, lanes);
-    pool.parallel_for(p.groups * vectors * chunks, [&](std::int64_t task, unsigned) {
-      const std::int64_t group = task / chunks / vectors, first = task / chunks % vectors * lanes;
-      const std::int64_t col = first / panel * panel, c0 = task % chunks * some;
-      const std::int64_t width = panel_width<T>(col, outputs);
+    constexpr std::int64_t taps = Taps * Taps, some = std::max(1, 128 / (Taps * Taps));  // input channels at a time
+    constexpr std::int64_t of_lanes = some * taps * lanes, most = panel / lanes * of_lanes;
+    constexpr auto each = static_cast<std::ptrdiff_t>(sizeof(T));
+    const std::int64_t chunks = ceil_div(depth, some), panels = ceil_div(outputs, panel);
+    pool.parallel_for(p.groups * panels * chunks, [&](std::int64_t task, unsigned) {
+      const std::int64_t group = task / chunks / panels, col = task / chunks % panels * panel;
+      const std::int64_t c0 = task % chunks * some, width = panel_width<T>(col, outputs);
       const std::int64_t count = std::clamp<std::int64_t>(inputs - c0, 0, some);
       // a lane is an output channel
-      alignas(64) T transposed[some * taps * lanes] = {};
-      if (count > 0)
-        transpose_block(weights + ((group * outputs + first) * inputs + c0) * taps, inputs * taps, transposed, lanes,
-                        std::min<std::int64_t>(lanes, outputs - first), count * taps);
-      T* const at = to + group * group_size(p) + terms::all * col * depth + first - col;
-      for (std::int64_t c = 0; c < std::min(some, depth - c0); ++c) {
-        const T* const w = transposed + c * taps * lanes;
-        V half[side][Taps];
-        for (int x = 0; x < Taps; ++x) {
-          V column[Taps];
-          for (int y = 0; y < Taps; ++y) column[y] = load<V>(w + (y * Taps + x) * lanes);
-          for (int i = 0; i < side; ++i) half[i][x] = weight_term(i, column);
+      alignas(64) T transposed[most] = {};
+      for (std::int64_t j = 0; j < width && count > 0; j += lanes)
+        lines_to_lanes<some * taps>(weights + ((group * outputs + col + j) * inputs + c0) * taps * each, inputs * taps,
+                                    std::min<std::int64_t>(lanes, outputs - col - j), count * taps,
+                                    transposed + j / lanes * of_lanes);
+      T* const at = to + group * group_size(p) + terms::all * col * depth;
+      // All vectors of a row of the panel follow each other: whole rows leave the cache, whose sets the terms' matrices
+      // may share.
+      for (std::int64_t c = 0; c < std::min(some, depth - c0); ++c)
+        for (std::int64_t j = 0; j < width; j += lanes) {
+          const T* const w = transposed + j / lanes * of_lanes + c * taps * lanes;
+          V half[side][Taps];
+          for (int x = 0; x < Taps; ++x) {
+            V column[Taps];
+            for (int y = 0; y < Taps; ++y) column[y] = load<V>(w + (y * Taps + x) * lanes);
+            for (int i = 0; i < side; ++i) half[i][x] = weight_term(i, column);
+          }
+          for (int i = 0; i < side; ++i)
+            for (int k = 0; k < side; ++k)
+              store(at + (terms::place_of(i, k) * depth + c0 + c) * width + j, weight_term(k, half[i]));
         }
-        for (int i = 0; i < side; ++i)
-          for (int j = 0; j < side; ++j)
-            store(at + (terms::place_of(i, j) * depth + c0 + c) * width, weight_term(j, half[i]));
-      }
     });
   }
 

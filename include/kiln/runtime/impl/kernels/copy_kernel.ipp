@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "kiln/core/transpose_block.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
-#include "kiln/runtime/impl/kernels/transpose_block.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln {
