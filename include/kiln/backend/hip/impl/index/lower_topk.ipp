@@ -60,7 +60,7 @@ std::vector<index_call> topk_calls(const operation& op, std::span<const tensor> 
     for (const selection_plan::level& l : s.levels) {
       const bool first = calls.empty(), scratch = s.levels.size() > 1;
       const std::string sizes =
-          first ? greatest + ", " + list(s.kept, s.room, s.rows, s.lanes) : list(s.kept, s.room_of_runs, s.lanes);
+          first ? greatest + ", " + list(s.kept, s.room, s.rows, s.lanes) : list(s.kept, s.room, s.lanes);
       calls.push_back(call(first ? "topk_parts" : "topk_runs",
                            (first ? "select_part<" : "select_runs<") + sizes + entry + ">(p1, p2, " +
                                (scratch ? "p3" : "nullptr") + ", p0, n, row, lane)",

@@ -28,7 +28,7 @@ struct topk_halves {
 /// none where rows are too short or too many are wanted. Of `rows` neighboring rows a block works a part at once.
 struct selection_plan {
   static constexpr gpu::i64 shared_bytes = 32768, fewest_blocks = 1024, least_part = 4096;
-  int kept = 1, room = 0, rows = 1, lanes = 256, room_of_runs = 0;
+  int kept = 1, room = 0, rows = 1, lanes = 256;
   struct level {
     gpu::part_sizes sizes;
     gpu::i64 blocks;
@@ -42,13 +42,9 @@ struct selection_plan {
     if (outer * inner * count == 0) return;
     while (kept < count && 4 * kept <= most) kept *= 2;
     if (4 * kept > most) return;
-    room_of_runs = std::max(512, 4 * kept);
+    room = std::max(64, 4 * kept);
     constexpr int side_by_side = 8;
-    const int least_room = static_cast<int>(most) / side_by_side;
-    if (inner >= side_by_side && 4 * kept <= least_room)
-      rows = side_by_side, room = least_room;
-    else
-      room = room_of_runs;
+    if (inner >= side_by_side && side_by_side * room <= most) rows = side_by_side;
     lanes = std::clamp(room * rows / 4, 256, 1024);
     if (extent <= room) return;
     const auto over = [](gpu::i64 a, gpu::i64 b) { return (a + b - 1) / b; };
