@@ -95,6 +95,13 @@ TEST_P(tile_kernels_on_device, best_elements) {
         }
       }
       b.output(b.add(op::topk{.k = 9999, .largest = largest}, b.input("all", t, {2, 9999})).result(1));
+      for (const std::int64_t k : {1, 700}) {  // selected from parts, of one row and of neighboring ones
+        b.output(
+            b.add(op::topk{.k = k, .largest = largest}, b.input("long" + std::to_string(k), t, {70001})).result(1));
+        b.output(
+            b.add(op::topk{.k = k, .axis = 0, .largest = largest}, b.input("tall" + std::to_string(k), t, {9001, 19}))
+                .result(1));
+      }
     });
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "emulated_device.hpp"
+#include "kiln/backend/hip/kernels/index/boxes.hpp"
 #include "kiln/backend/hip/kernels/index/index.hpp"
 #include "kiln/core/argument.hpp"
 #include "kiln/op/dynamic/selection.hpp"
@@ -108,12 +109,11 @@ template <bool Centered, bool Least> void check_boxes(i64 boxes, i64 most) {
   op::non_max_suppression op;
   op.centered = Centered, op.has_least_score = Least;
   const argument expected = op.produce(in)[0];
-  std::vector<u64> keys(scores.size());
   std::vector<int> kept(scores.size());
   std::vector<i64> counts(static_cast<std::size_t>(1 + n.tiles));
   each_block(n.tiles, 64, [&](i64 row, int lane) {
-    suppress_boxes<Centered, Least, 64>(keys.data(), kept.data(), counts.data(), corners.data(), scores.data(), &most,
-                                        &overlap, &least, n, row, lane);
+    suppress_boxes<Centered, Least, 64>(kept.data(), counts.data(), corners.data(), scores.data(), &most, &overlap,
+                                        &least, n, row, lane);
   });
   each_block(1, 256, [&](i64, int lane) { sum_counts<256>(counts.data(), n.tiles, lane); });
   ASSERT_EQ(counts[0], expected.get_shape().lens[0].value());
@@ -127,6 +127,8 @@ TEST(device_selection, boxes_that_overlap_no_better_one) {
   check_boxes<true, false>(77, 5);
   check_boxes<false, false>(130, 1000);
   check_boxes<true, true>(1, 0);
+  check_boxes<false, false>(400, 90);  // several times as many as a block looks at together
+  check_boxes<false, true>(330, 1000);
 }
 
 // Of tuples that name one slice the last is kept, whatever the order of threads.

@@ -14,6 +14,10 @@ struct caller {
   thread_pool& pool;
   const device_place& place;
 
+  bool stopped() const { return options.cancel && options.cancel->load(std::memory_order_relaxed); }
+  [[noreturn]] static void stop(std::int64_t iteration) {
+    raise(errc::canceled, "the run was stopped before iteration " + std::to_string(iteration) + " of a loop");
+  }
   /// Outputs that have memory are written there.
   void run_body(std::size_t k, std::span<const argument> in, std::span<argument> out, void* stream = nullptr) const {
     run_options plain;
@@ -24,6 +28,8 @@ struct caller {
   const shape& made_by(std::size_t body, std::size_t output) const {
     return step.bodies[body]->ports.outputs[output].type;
   }
+  /// Of a loop's body, by the loop's results.
+  const shape& made_each_time(std::size_t result) const { return made_by(0, result + (step.loop.asks ? 1 : 0)); }
   /// The memory that the caller has for a result of this shape, or nothing.
   argument memory_for(std::size_t result, const shape& s) const {
     return result < wanted.size() && has_fixed_bytes(s) && wanted[result].get_shape().type == s.type &&

@@ -59,6 +59,7 @@ class device_place {
   void keep_there(run_memory& w) const { w.serve(where_); }
   /// Gives the queue a copy within the device's memory.
   void copy_bytes(void* to, const void* from, std::size_t bytes) const { queue_->copy(to, from, bytes); }
+  device_queue& queue() const { return *queue_; }
   /// The queue's own handle, for work that need not be waited for before the next.
   void* stream() const { return queue_->stream(); }
   void wait() const { queue_->wait(); }

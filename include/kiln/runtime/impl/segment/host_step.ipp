@@ -36,6 +36,7 @@ arguments run_branch(const caller& c, std::span<const argument> in) {
 arguments run_loop(const caller& c, std::span<const argument> in) {
   const auto& op = *c.step.op.get_if<op::loop>();
   const auto carried = static_cast<std::size_t>(op.carried), results = c.step.results.size();
+  const std::size_t asked = c.step.loop.asks ? 1 : 0;
   const std::int64_t most = std::max<std::int64_t>(0, in[0].contiguous().as<std::int64_t>()[0]);
   bool goes_on = one_bool(in[1], "a loop's condition");
   argument number(shape{dtype::i64, {}}), condition(shape{dtype::boolean, {}});
@@ -47,34 +48,43 @@ arguments run_loop(const caller& c, std::span<const argument> in) {
   for (std::size_t k = 0; k < carried; ++k) states.emplace_back(c, k, most, unwatched.room());
   for (std::size_t k = carried; k < results; ++k) stacks.emplace_back(c, k, most, unwatched.room());
   if (unwatched) unwatched.begin(given);
-  const argument answer = unwatched                                  ? unwatched.answer()
-                          : caller::has_fixed_bytes(c.made_by(0, 0)) ? argument(c.made_by(0, 0))
-                                                                     : argument();
-  arguments out(1 + results);
+  std::vector<sliced_value> slices;
+  for (const std::uint32_t k : c.step.loop.sliced) slices.emplace_back(k, given[k]);
+  const argument answer = asked && caller::has_fixed_bytes(c.made_by(0, 0)) ? argument(c.made_by(0, 0)) : argument();
+  arguments out(asked + results);
+  const auto iterate = [&](std::int64_t k, void* stream) {
+    for (const sliced_value& s : slices) given[s.operand()] = s.at(k);
+    if (asked) out[0] = answer;
+    for (std::size_t i = 0; i < carried; ++i) out[asked + i] = states[i].memory(k);
+    for (std::size_t i = carried; i < results; ++i) out[asked + i] = stacks[i - carried].memory(k);
+    c.run_body(0, given, {out.data(), out.size()}, stream);
+  };
   const unwatched_loop::iterations under_way(unwatched);
   std::int64_t k = 0;
-  for (; k < most && goes_on; ++k) {
-    if (unwatched) unwatched.keep_pace(k);
-    if (c.options.cancel && c.options.cancel->load(std::memory_order_relaxed))
-      raise(errc::canceled, "the run was stopped before iteration " + std::to_string(k) + " of a loop");
-    if (unwatched) {
-      given[0] = unwatched.number(k);
-    } else {
-      number.as<std::int64_t>()[0] = k;
-      condition.as<bool>()[0] = goes_on;
-    }
-    out[0] = answer;
-    for (std::size_t i = 0; i < carried; ++i) out[1 + i] = states[i].memory(k);
-    for (std::size_t i = carried; i < results; ++i) out[1 + i] = stacks[i - carried].memory(k);
-    c.run_body(0, given, {out.data(), out.size()}, unwatched ? c.place.stream() : nullptr);
-    if (unwatched)
-      unwatched.note_faults(k);
-    else
-      goes_on = one_bool(out[0], "a loop's condition");
-    for (std::size_t i = 0; i < carried; ++i) given[2 + i] = std::move(out[1 + i]);
-    for (std::size_t i = carried; i < results; ++i) stacks[i - carried].take(std::move(out[1 + i]));
+  if (unwatched) {
+    std::vector<std::byte*> places{unwatched.number(most).data()};
+    for (std::size_t i = 1; i < given.size(); ++i) places.push_back(given[i].data());
+    for (carried_value& s : states) places.push_back(s.memory(0).data()), places.push_back(s.memory(1).data());
+    for (collected_value& s : stacks) places.push_back(s.memory(0).data());
+    const arguments first(given);
+    unwatched.give_all(places, [&](std::int64_t n) {
+      given[0] = unwatched.number(n);
+      for (std::size_t i = 0; i < carried; ++i) given[2 + i] = n == 0 ? first[2 + i] : states[i].memory(n - 1);
+      iterate(n, c.place.stream());
+    });
+    k = most;
+    for (std::size_t i = 0; i < carried; ++i) given[2 + i] = states[i].memory(most - 1);
+    unwatched.finish();
   }
-  if (unwatched) unwatched.finish();
+  for (; k < most && goes_on; ++k) {
+    if (c.stopped()) caller::stop(k);
+    number.as<std::int64_t>()[0] = k;
+    condition.as<bool>()[0] = goes_on;
+    iterate(k, nullptr);
+    if (asked) goes_on = one_bool(out[0], "a loop's condition");
+    for (std::size_t i = 0; i < carried; ++i) given[2 + i] = std::move(out[asked + i]);
+    for (std::size_t i = carried; i < results; ++i) stacks[i - carried].take(std::move(out[asked + i]));
+  }
   arguments made;
   for (std::size_t i = 0; i < carried; ++i) made.push_back(given[2 + i]);
   for (collected_value& s : stacks) made.push_back(s.stacked(k, c.symbols.values));

@@ -52,7 +52,7 @@ class carried_value {
  public:
   /// `room`: all of it lies there, or in the caller's memory of the device; null: in the host's.
   carried_value(const caller& c, std::size_t result, std::int64_t most, device_room* room)
-      : made_(c.made_by(0, 1 + result)), room_(room) {
+      : made_(c.made_each_time(result)), room_(room) {
     if (!caller::has_fixed_bytes(made_)) return;
     fixed_ = true;
     argument& last = turns_[most % 2 == 0 ? 1 : 0] = c.memory_for(result, made_);
@@ -75,6 +75,32 @@ class carried_value {
   argument turns_[2];
 };
 
+/// An operand of which a loop's body is given a slice along the first dim.
+class sliced_value {
+ public:
+  sliced_value(std::uint32_t operand, const argument& whole) : operand_(operand), whole_(whole) {
+    const shape& s = whole.get_shape();
+    const dims steps = s.element_strides();
+    slice_ = shape{s.type, {}};
+    for (std::size_t d = 1; d < s.rank(); ++d) slice_.lens.push_back(s.lens[d]);
+    if (!s.standard())
+      for (std::size_t d = 1; d < s.rank(); ++d) slice_.strides.push_back(steps[d]);
+    step_ = steps[0].raw() * static_cast<std::int64_t>(size_of(s.type));
+  }
+  std::uint32_t operand() const { return operand_; }
+  argument at(std::int64_t k) const {
+    const std::int64_t extent = whole_.get_shape().lens[0].raw();
+    if (k >= extent) raise(fault::of(errc::invalid_argument, "an index lies within the extent", extent, k));
+    return {slice_, const_cast<std::byte*>(whole_.data()) + k * step_};  // which a body only reads
+  }
+
+ private:
+  std::uint32_t operand_;
+  argument whole_;
+  shape slice_;
+  std::int64_t step_ = 0;  // bytes
+};
+
 /// What a loop collects. Where pieces have a fixed shape, they are made where they are stacked: in the caller's memory,
 /// or in one that doubles when it is full.
 class collected_value {
@@ -82,7 +108,7 @@ class collected_value {
   /// `room`: all iterations come, and the whole lies there or in the caller's memory of the device; null: in the
   /// host's.
   collected_value(const caller& c, std::size_t result, std::int64_t most, device_room* room)
-      : made_(c.made_by(0, 1 + result)), stated_(c.step.results[result]), most_(most) {
+      : made_(c.made_each_time(result)), stated_(c.step.results[result]), most_(most) {
     if (!caller::has_fixed_bytes(made_)) return;
     bytes_ = static_cast<std::size_t>(made_.bytes().value());
     if (room) {

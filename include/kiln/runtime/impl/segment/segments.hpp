@@ -26,6 +26,17 @@ struct known_symbols {
 
 using compiled_part = std::unique_ptr<const compiled_program>;
 
+/// What a loop's body is given and asked, where that is less than the op says.
+struct loop_body {
+  /// Whether output 0 says if the loop goes on; else there is no such output: it goes on as long as it may.
+  bool asks = true;
+  /// Operands of which the body reads the slice along the first dim at its iteration's number alone: it is given that.
+  std::vector<std::uint32_t> sliced;
+};
+
+/// Rewrites a body so that it is given and asked as little as it can be; `carried`: how many values it carries.
+loop_body simplify_loop_body(module_graph& body, std::size_t carried);
+
 /// An instruction that runs on whole arguments: its results are arguments of their own.
 struct host_step {
   operation op;
@@ -33,6 +44,7 @@ struct host_step {
   shapes results;                      ///< as the program states them
   std::string name;
   std::vector<compiled_part> bodies;
+  loop_body loop;
   /// What runs it on the target's device instead, counting first; null: nothing does.
   std::unique_ptr<const kernel> on_device;
   const counting_kernel* counts = nullptr;

@@ -271,65 +271,6 @@ std::vector<index_call> running_calls(const operation& op, std::span<const tenso
            rows.lanes()}};
 }
 
-// How rows' best elements are found: rows of few by counting, others in tiles that a block sorts.
-struct topk_plan {
-  static constexpr std::int64_t few = 128, most_sorted = 2048;
-  static constexpr int lanes = 256;
-  gpu::topk_sizes sizes{};
-  std::int64_t rows = 0, tile = 0, kept = 1;
-  bool wide = false;
-
-  topk_plan(const op::topk& op, const tensor& in, const tensor& out) {
-    const axis_extents s(in.lens, op.axis);
-    const std::int64_t count = axis_extents(out.lens, op.axis).extent;
-    rows = count == 0 ? 0 : s.outer * s.inner;
-    wide = in.type == dtype::f64 || in.type == dtype::i64 || in.type == dtype::u64 || s.extent >= (1ll << 32) - 1;
-    for (tile = 1; tile < s.extent && tile < most_sorted;) tile *= 2;
-    while (kept < count && kept < tile) kept *= 2;
-    sizes = {s.extent, s.inner, count, (s.extent + tile - 1) / tile, std::min(count, tile), 0, 0, 0};
-  }
-  std::string entry() const { return wide ? "wide_entry" : "u64"; }
-  topk_halves halves() const { return {sizes, rows}; }
-};
-
-std::vector<index_call> topk_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
-  const auto* t = op.get_if<op::topk>();
-  const topk_plan plan(*t, in[0], out[0]);
-  gpu::topk_sizes n = plan.sizes;
-  const std::string type = name_of(in[0].type), greatest = t->largest ? "true" : "false", entry = plan.entry();
-  const auto call = [&](std::string name, std::string text, std::int64_t work, int lanes, bool scratch) {
-    index_call c{std::move(name), "reduce/topk.hpp", {type, type, "i64"}, std::move(text), n, work, lanes};
-    if (scratch) c.types.push_back(entry);
-    return c;
-  };
-  constexpr int in_warp = 32;
-  if (n.extent <= plan.few)
-    return {call("topk", "best_of_short<" + greatest + ", " + std::to_string(in_warp) + ">(p1, p2, p0, n, row, lane)",
-                 plan.rows, in_warp, false)};
-  const std::string sorts = greatest + ", " + std::to_string(plan.tile) + ", " + std::to_string(plan.kept) + ", " +
-                            std::to_string(plan.lanes) + ", " + entry;
-  if (n.runs == 1)
-    return {call("topk", "best_of_row<" + sorts + ">(p1, p2, p0, n, row, lane)", plan.rows, plan.lanes, false)};
-  std::vector<index_call> calls = {
-      call("topk_tiles", "best_of_tile<" + sorts + ">(p3, p0, n, row, lane)", plan.rows * n.runs, plan.lanes, true)};
-  n.to = plan.halves().first;
-  while (n.runs > 1) {
-    n.kept = std::min(2 * n.length, n.count);
-    const std::int64_t pairs = (n.runs + 1) / 2;
-    calls.push_back(call("topk_merge", "merge_runs(p3, n, at)", plan.rows * pairs * 2 * n.length, 0, true));
-    n.runs = pairs, n.length = n.kept;
-    std::swap(n.from, n.to);
-  }
-  calls.push_back(call("topk_write", "write_best(p1, p2, p0, p3, n, at)", plan.rows * n.count, 0, true));
-  return calls;
-}
-
-std::size_t room_for_runs(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
-  const topk_plan plan(*op.get_if<op::topk>(), in[0], out[0]);
-  if (plan.sizes.runs < 2) return 0;
-  return static_cast<std::size_t>(plan.halves().first + plan.halves().second) * (plan.wide ? 16 : 8);
-}
-
 // A note for each element, or slice that tuples name, of which update wrote it.
 std::size_t room_for_notes(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
   std::int64_t notes = out[0].elements();
@@ -358,7 +299,7 @@ constexpr index_family families[] = {
     {is_op<op::arg_min>, arg_min_calls, false, true},
     {is_op<op::cumsum>, running_calls<op::cumsum, false>, false, true},
     {is_op<op::cumprod>, running_calls<op::cumprod, true>, false, true},
-    {is_op<op::topk>, topk_calls, false, true, room_for_runs},
+    {is_op<op::topk>, topk_calls, false, true, topk_room},
 };
 
 op::scatter_mode mode_of(const operation& op) {

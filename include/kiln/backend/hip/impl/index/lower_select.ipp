@@ -157,7 +157,7 @@ class suppressing_kernel final : public selecting_kernel {
     return in[2].type == dtype::i64 && in[3].type == dtype::f32 && in[4].type == dtype::f32;
   }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor>, unsigned) const override {
-    return parts(in)[2] + static_cast<std::size_t>(in[1].elements()) * 4;
+    return parts(in)[1] + static_cast<std::size_t>(in[1].elements()) * 4;
   }
   void count(const launch& l) const override {
     const ints &s = l.in[1].lens, boxes = {s[0], s[2], 4};
@@ -175,26 +175,24 @@ class suppressing_kernel final : public selecting_kernel {
 
  protected:
   std::vector<std::size_t> parts(std::span<const tensor> in) const override {
-    const std::size_t keys = count_bytes(in[1].lens[0] * in[1].lens[1]);
-    return {0, keys, keys + static_cast<std::size_t>(in[1].elements()) * 8};
+    return {0, count_bytes(in[1].lens[0] * in[1].lens[1])};
   }
   std::vector<index_call> counting(std::span<const tensor> in) const override {
     const gpu::box_sizes n = sizes(in);
-    constexpr int many = 1024;
     const auto word = [](bool b) { return std::string(b ? "true, " : "false, "); };
-    const std::vector<std::string> types = {"float", "float", "i64", "float", "float", "i64", "u64", "int"};
-    return {{"suppress_boxes", "index/select.hpp", types,
-             "suppress_boxes<" + word(op_.centered) + word(op_.has_least_score) + std::to_string(many) +
-                 ">(p6, p7, p5, p0, p1, p2, p3, p4, n, row, lane)",
-             n, n.tiles, many},
+    const std::vector<std::string> types = {"float", "float", "i64", "float", "float", "i64", "int"};
+    return {{"suppress_boxes", "index/boxes.hpp", types,
+             "suppress_boxes<" + word(op_.centered) + word(op_.has_least_score) + lanes_text +
+                 ">(p6, p5, p0, p1, p2, p3, p4, n, row, lane)",
+             n, n.tiles, lanes},
             sum(types, 5, n)};
   }
   std::vector<index_call> calls(std::span<const tensor> in, std::span<const tensor>, const bindings*) const override {
     const gpu::box_sizes n = sizes(in);
     return {{"write_boxes",
-             "index/select.hpp",
-             {"float", "float", "i64", "float", "float", "i64", "i64", "u64", "int"},
-             "write_boxes<" + lanes_text + ">(p5, p8, p6, n, row, lane)",
+             "index/boxes.hpp",
+             {"float", "float", "i64", "float", "float", "i64", "i64", "int"},
+             "write_boxes<" + lanes_text + ">(p5, p7, p6, n, row, lane)",
              n,
              n.tiles,
              lanes}};

@@ -102,10 +102,10 @@ template <int Lanes, class E> KILN_FN void sort_bitonic(E* entries, int count, i
   }
 }
 
-/// Leaves the `Kept` least of `Tile` entries in shared memory first, sorted; both are powers of two. Sorted runs of
-/// `Kept` are halved in number: of two, the least of each entry and its mirror image in the other are a bitonic run
-/// (Batcher, "Sorting networks and their applications", 1968).
-template <int Tile, int Kept, int Lanes, class E> KILN_FN void keep_least(E* entries, int lane) {
+/// Leaves the `Kept` least of each of `Rows` rows of a tile, `Tile` entries in shared memory, first, sorted, one row
+/// after the other; all are powers of two. Sorted runs of `Kept` are halved in number: of two, the least of each entry
+/// and its mirror image in the other are a bitonic run (Batcher, "Sorting networks and their applications", 1968).
+template <int Tile, int Kept, int Lanes, int Rows = 1, class E> KILN_FN void keep_least(E* entries, int lane) {
   for (int run = 2; run <= Kept; run *= 2) {
     for (int i = lane; i < Tile / 2; i += Lanes) {
       const int at = i & (run / 2 - 1), first = 2 * (i - at);
@@ -114,7 +114,7 @@ template <int Tile, int Kept, int Lanes, class E> KILN_FN void keep_least(E* ent
     sync_block();
     sort_bitonic<Lanes>(entries, Tile, run / 4, lane);
   }
-  for (int left = Tile; left > Kept; left /= 2) {
+  for (int left = Tile; left > Rows * Kept; left /= 2) {
     constexpr int each = (Tile / 2 + Lanes - 1) / Lanes;
     E least[each];
     KILN_UNROLL
