@@ -183,7 +183,8 @@ template <class T, class C> class resampler {
   // A sum as an element of type R.
   template <class R> R rounded(C sum) const {
     if constexpr (std::is_integral_v<R>) {
-      constexpr C low = std::numeric_limits<R>::min(), high = std::numeric_limits<R>::max();
+      constexpr C low = static_cast<C>(std::numeric_limits<R>::min()),
+                  high = static_cast<C>(std::numeric_limits<R>::max());
       sum += sum < 0 ? -slack_ : slack_;
       sum = sum < low ? low : sum;
       sum = sum > high ? high : sum;
@@ -245,8 +246,8 @@ template <class T, class C> class resampler {
           const float* from = x + base;
           T* to = y + first;
           for (std::int64_t r = 0; r < rows; ++r, from += x_row, to += y_row) {
-            const V a = read(from, near), b = read(from + lanes, next);
-            write(to, by_low * picked_lanes(a, b, low) + by_high * picked_lanes(a, b, high));
+            const V here = read(from, near), beyond = read(from + lanes, next);
+            write(to, by_low * picked_lanes(here, beyond, low) + by_high * picked_lanes(here, beyond, high));
           }
         };
         if (next == lanes && count == lanes)
