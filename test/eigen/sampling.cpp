@@ -170,8 +170,10 @@ TEST(grid_sample, equals_the_reference) {
 
 TEST(grid_sample, of_f64_equals_the_reference) {
   using op::sampling_mode, op::sampling_padding;
-  const std::pair<dims, dims> cases[] = {
-      {{2, 3, 7}, {2, 9, 1}}, {{1, 3, 20, 30}, {1, 70, 41, 2}}, {{1, 4, 3, 4, 5}, {1, 3, 2, 4, 3}}};
+  const std::pair<dims, dims> cases[] = {{{2, 3, 7}, {2, 9, 1}},
+                                         {{1, 3, 20, 30}, {1, 70, 41, 2}},
+                                         {{1, 4, 3, 4, 5}, {1, 3, 2, 4, 3}},
+                                         {{2, 1, 9, 8}, {2, 5003, 2}}};  // more taps of a plane than are found at once
   for (const auto& [image, grid] : cases)
     for (const sampling_mode mode : {sampling_mode::nearest, sampling_mode::linear, sampling_mode::cubic})
       for (const sampling_padding padding :
@@ -187,8 +189,34 @@ TEST(grid_sample, of_f64_equals_the_reference) {
       }
 }
 
+// Positions that are no numbers, infinite, or exactly at elements and edges, alone and beside others.
+TEST(grid_sample, of_any_position_equals_the_reference) {
+  using op::sampling_mode, op::sampling_padding;
+  constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> at;
+  for (std::int64_t i = 0; i < 83; ++i)
+    for (const double v : {nan, -1., 1., 0., infinity, -infinity, 1e30, -1.0000001, .2, -1. / 3})
+      at.push_back((i + static_cast<std::int64_t>(at.size())) % 3 == 0 ? v : .1);
+  for (const dtype type : {dtype::f32, dtype::f64})
+    for (const sampling_mode mode : {sampling_mode::nearest, sampling_mode::linear})
+      for (const sampling_padding padding : {sampling_padding::zeros, sampling_padding::border})
+        for (const bool corners : {false, true}) {
+          SCOPED_TRACE(::testing::Message() << to_string(type) << ' ' << to_string(mode) << ' ' << to_string(padding));
+          const auto make = [&](builder& b) {
+            const value x = b.input("x", type, {1, 3, 4, 5});
+            b.output(
+                b.add(op::grid_sample{mode, padding, corners, true}, x, b.constant<double>(type, {1, 415, 2}, at)));
+          };
+          expect_same(make, {1e-6, 1e-6});
+        }
+}
+
 // Sums of pairs that lie close together, far apart, in falling order, and in rows shorter and longer than vectors.
 TEST(resample, pairs_equal_the_reference) {
+  std::vector<std::int64_t> row_at;
+  std::vector<double> row_weights;
+  for (std::int64_t i = 0; i < 38; ++i)
+    row_at.push_back(i * 5 % 13), row_weights.push_back(.25 * static_cast<double>(1 + i % 4));
   for (const std::int64_t extent : {2, 15, 31, 33, 100})
     for (const std::int64_t made : {3, 16, 46, 117})
       for (const bool falls : {false, true}) {
@@ -206,6 +234,14 @@ TEST(resample, pairs_equal_the_reference) {
                          b.constant<double>(dtype::f32, {2, made}, weights)));
         };
         expect_same(make, {1e-6, 1e-6});
+        const auto make_image = [&](builder& b) {
+          const value x = b.input("x", dtype::f32, {2, 13, extent});
+          const value rows = b.constant<std::int64_t>(dtype::i64, {2, 19}, row_at);
+          b.output(b.add(op::resample{{1, 2}, true}, x, rows, b.constant<double>(dtype::f32, {2, 19}, row_weights),
+                         b.constant<std::int64_t>(dtype::i64, {2, made}, at),
+                         b.constant<double>(dtype::f32, {2, made}, weights)));
+        };
+        expect_same(make_image, {1e-6, 1e-6});
       }
 }
 

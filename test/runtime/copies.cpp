@@ -58,6 +58,8 @@ TEST(copies, of_every_layout_have_every_element) {
       {{2, 2, 300, 27}, {2, 1, 108, 4}},        // spaces to depth, by a stride
       {{2, 2, 300, 27}, {54, 1, 108, 2}},       // spaces to depth
       {{150, 170}, {1, 151}},                   // of a wider matrix
+      {{37, 171}, {1, 40}},                     // that no square divides
+      {{15, 90}, {1, 21}},                      // with fewer rows than a square
       {{2, 33, 11, 60}, {21780, 1, 1980, 33}},  // channels last to first
       {{40, 20, 24}, {480, 1, 20}},             // many small ones
       {{40, 20, 16}, {320, 1, 20}},             // that are interleaved

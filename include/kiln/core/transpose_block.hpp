@@ -51,31 +51,30 @@ template <class T> class lines_of {
 #pragma GCC unroll 16
     for (int i = 0; i < N; ++i) a[i] = b[i];
   }
-  /// Reads pixels of Few elements as ones of N, or the other way, as whole words: elements after Few are anything,
-  /// and those after the last pixel are read and written, too.
-  template <int N, int Few> [[gnu::always_inline]] static line load_pixels(const T* from) {
-    if constexpr (N == Few || N == side) {
+  /// Reads pixels of N elements that are `step` apart, or writes them, as whole words: N elements of the last one, too.
+  template <int N> [[gnu::always_inline]] static line load_pixels(const T* from, std::int64_t step) {
+    if (N == side || N == step) {
       return load(from);
     } else {
       words<N> v;
 #pragma GCC unroll 8
       for (int i = 0; i < side / N; ++i) {
         word<N> w;
-        std::memcpy(&w, from + i * Few, sizeof w);
+        std::memcpy(&w, from + i * step, sizeof w);
         v[i] = w;
       }
       return (line)v;
     }
   }
-  template <int N, int Few> [[gnu::always_inline]] static void store_pixels(T* to, line all) {
-    if constexpr (N == Few || N == side) {
+  template <int N> [[gnu::always_inline]] static void store_pixels(T* to, line all, std::int64_t step) {
+    if (N == side || N == step) {
       store(to, all);
     } else {
       const auto v = (words<N>)all;
 #pragma GCC unroll 8
       for (int i = 0; i < side / N; ++i) {
         const word<N> w = v[i];
-        std::memcpy(to + i * Few, &w, sizeof w);
+        std::memcpy(to + i * step, &w, sizeof w);
       }
     }
   }
@@ -101,7 +100,7 @@ template <class T, int Few> void join_planes(const T* from, std::int64_t step, T
     for (int k = 0; k < all; ++k) a[k] = lines::load(from + r + std::min(k, Few - 1) * step);
     lines::interleave(a);
 #pragma GCC unroll 16
-    for (int k = 0; k < all; ++k) lines::template store_pixels<all, Few>(to + (r + k * pixels) * Few, a[k]);
+    for (int k = 0; k < all; ++k) lines::template store_pixels<all>(to + (r + k * pixels) * Few, a[k], Few);
   }
   for (; r < n; ++r)
     for (int k = 0; k < Few; ++k) to[r * Few + k] = from[r + k * step];
@@ -114,7 +113,7 @@ template <class T, int Few> void part_planes(const T* from, T* to, std::int64_t 
   const auto some = [&](std::int64_t r) __attribute__((always_inline)) {
     typename lines::line a[all];
 #pragma GCC unroll 16
-    for (int k = 0; k < all; ++k) a[k] = lines::template load_pixels<all, Few>(from + (r + k * pixels) * Few);
+    for (int k = 0; k < all; ++k) a[k] = lines::template load_pixels<all>(from + (r + k * pixels) * Few, Few);
     lines::part(a);
 #pragma GCC unroll 16
     for (int k = 0; k < Few; ++k) lines::store(to + r + k * step, a[k]);
@@ -146,28 +145,61 @@ template <class T> void transpose_square(const T* from, std::int64_t from_row, T
   for (int i = 0; i < lines::side; ++i) lines::store(to + i * to_row, a[i]);
 }
 
+/// N rows, a power of two, of as many columns as a vector has elements: to[r * to_row + c] = from[r + c * from_col].
+template <class T, int N> void transpose_rows(const T* from, std::int64_t from_col, T* to, std::int64_t to_row) {
+  using lines = lines_of<T>;
+  if constexpr (N == lines::side) {
+    transpose_square(from, from_col, to, to_row);
+  } else if constexpr (N == 1) {
+    for (int c = 0; c < lines::side; ++c) to[c] = from[c * from_col];
+  } else {
+    constexpr int pixels = lines::side / N;
+    typename lines::line a[N];
+#pragma GCC unroll 16
+    for (int k = 0; k < N; ++k) a[k] = lines::template load_pixels<N>(from + k * pixels * from_col, from_col);
+    lines::part(a);
+#pragma GCC unroll 16
+    for (int k = 0; k < N; ++k) lines::store(to + k * to_row, a[k]);
+  }
+}
+
+/// Calls f with the constant `rows`, a power of two up to N.
+template <int N, class F> void with_rows(std::int64_t rows, F&& f) {
+  if constexpr (N > 1)
+    if (rows < N) return with_rows<N / 2>(rows, f);
+  f(std::integral_constant<int, N>{});
+}
+
 /// to[r * to_row + c] = from[r + c * from_col].
 template <class T>
 void transpose_block(const T* from, std::int64_t from_col, T* to, std::int64_t to_row, std::int64_t rows,
                      std::int64_t cols) {
   constexpr std::int64_t side = lines_of<T>::side;
-  if (rows < side || cols < side) {
-    if (cols > 1 && cols < side && cols == to_row && rows >= side)
-      return with_few<T>(cols, [&](auto few) { join_planes<T, few>(from, from_col, to, rows); });
-    if (rows > 1 && rows < side && rows == from_col && cols >= side)
-      return with_few<T>(rows, [&](auto few) { part_planes<T, few>(from, to, to_row, cols); });
+  if (cols > 1 && cols < side && cols == to_row && rows >= side)
+    return with_few<T>(cols, [&](auto few) { join_planes<T, few>(from, from_col, to, rows); });
+  if (rows > 1 && rows < side && rows == from_col && cols >= side)
+    return with_few<T>(rows, [&](auto few) { part_planes<T, few>(from, to, to_row, cols); });
+  if (cols < side) {
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < cols; ++j) to[i * to_row + j] = from[i + j * from_col];
     return;
   }
-  // The lines of both sides of a block stay in L1; the last squares end where it ends, and do some elements twice.
+  // The lines of both sides of a block stay in L1. What is left over of rows is the next power of two of them, which
+  // end where all do; the last ones of squares do so, too: some elements are moved twice.
   constexpr std::int64_t block = sizeof(T) == 8 ? 32 : 64;
   for (std::int64_t first = 0; first < cols; first += block)
-    for (std::int64_t r = 0; r < rows; r += side)
-      for (std::int64_t c = first; c < std::min(cols, first + block); c += side) {
-        const std::int64_t i = std::min(r, rows - side), j = std::min(c, cols - side);
-        transpose_square(from + i + j * from_col, from_col, to + i * to_row + j, to_row);
-      }
+    for (std::int64_t r = 0; r < rows;) {
+      std::int64_t some = power_of_two_from(static_cast<int>(std::min(side, rows - r)));
+      if (some > rows) some /= 2;
+      const std::int64_t i = std::min(r, rows - some);
+      with_rows<side>(some, [&](auto count) {
+        for (std::int64_t c = first; c < std::min(cols, first + block); c += side) {
+          const std::int64_t j = std::min(c, cols - side);
+          transpose_rows<T, count>(from + i + j * from_col, from_col, to + i * to_row + j, to_row);
+        }
+      });
+      r = i + some;
+    }
 }
 
 }  // namespace kiln::detail

@@ -107,6 +107,24 @@ TEST(arg_extreme, of_every_type_equals_the_reference) {
         }
 }
 
+// Columns too few for threads to have some each: they share the rows, of which the first ones are combined before.
+TEST(scans, of_many_rows_equal_the_reference) {
+  for (const dtype type : {dtype::f32, dtype::f64, dtype::i32, dtype::u8})
+    for (const dims& lens : {dims{700, 69}, dims{1, 4001, 17}, dims{3, 331, 199}, dims{2, 23, 4100}})
+      for (const bool exclusive : {false, true})
+        for (const bool reverse : {false, true}) {
+          SCOPED_TRACE(::testing::Message() << to_string(shape{type, lens}) << ' ' << exclusive << reverse);
+          const auto make = [&](builder& b) {
+            const auto axis = static_cast<std::int64_t>(lens.size()) - 2;
+            b.output(b.add(op::cumsum{axis, exclusive, reverse}, small_vector<value>{b.input("x", type, lens)}));
+          };
+          const argument in[] = {random_argument({type, lens}, 5, -9, 9)};
+          const double close = type == dtype::f64 ? 1e-12 : type == dtype::f32 ? 1e-6 : 0;
+          expect_same(make, in, {close, type == dtype::f64 ? 1e-9 : type == dtype::f32 ? 1e-5 : 0});
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+}
+
 // Floats are accumulated in double there and here, in another order: results are a rounding apart.
 TEST(scans, equal_the_reference) {
   for (const dtype type : types)

@@ -4,6 +4,7 @@
 
 #include "kiln/core/simd.hpp"
 #include "kiln/kernel/index/problem.hpp"
+#include "kiln/kernel/simd/double_floats.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::kernels {
@@ -49,7 +50,7 @@ template <class T, class Combine> class scan {
     if constexpr (std::is_same_v<T, acc>)
       return v;
     else
-      return __builtin_convertvector(v, wide);
+      return as_doubles<wide>(v);
   }
   static KILN_FN narrow narrowed(wide v) {
     if constexpr (std::is_same_v<T, acc>)
@@ -60,16 +61,13 @@ template <class T, class Combine> class scan {
 
   // Neighbors have accumulators of their own.
   void across(thread_pool& pool) const {
-    constexpr std::int64_t most = 256;
     const auto threads = static_cast<std::int64_t>(pool.size());
-    // as many columns as give each thread work: narrow ones share lines of memory
-    std::int64_t columns = std::min(most, p_.inner);
-    if (p_.outer < 2 * threads && p_.extent * p_.inner >= grain) {
-      const std::int64_t parts = (2 * threads + p_.outer - 1) / p_.outer;
-      columns = std::clamp<std::int64_t>((p_.inner + parts - 1) / parts, 1, columns);
-    }
-    columns = std::min(most, (columns + width - 1) / width * width);
+    const std::int64_t parts = p_.extent * p_.inner >= grain ? (2 * threads + p_.outer - 1) / p_.outer : 1;
+    std::int64_t columns = std::clamp((p_.inner + parts - 1) / parts, least_columns, most_columns);
+    columns = (columns + width - 1) / width * width;
     const std::int64_t blocks = (p_.inner + columns - 1) / columns;
+    if (p_.outer * blocks < threads && p_.inner >= width && p_.extent * p_.inner >= 2 * grain)
+      return across_stretches(pool);
     const std::int64_t each = std::max<std::int64_t>(1, grain / (p_.extent * columns));
     pool.parallel_for((p_.outer * blocks + each - 1) / each, [&](std::int64_t task, unsigned) {
       for (std::int64_t at = task * each; at < std::min(p_.outer * blocks, (task + 1) * each); ++at) {
@@ -78,54 +76,123 @@ template <class T, class Combine> class scan {
       }
     });
   }
+  // Both ends of each row of a thread's columns are lines of memory that other threads write, too: of few columns that
+  // takes longer than the sums.
+  static constexpr std::int64_t least_columns = 2048 / sizeof(T), most_columns = 1024;
+
+  // Rows [first, ...) of some columns in the order of the scan.
+  struct rows {
+    const T* from;
+    T* to;
+    std::int64_t step, count, columns;
+  };
+  rows rows_of(std::int64_t o, std::int64_t column, std::int64_t columns, std::int64_t first, std::int64_t last) const {
+    const std::int64_t row = p_.reverse ? p_.extent - 1 - first : first;
+    const std::int64_t at = (o * p_.extent + row) * p_.inner + column;
+    return {in() + at, out() + at, p_.reverse ? -p_.inner : p_.inner, last - first, columns};
+  }
   void columns_of(std::int64_t o, std::int64_t first, std::int64_t n) const {
-    const std::int64_t at = o * p_.extent * p_.inner + first;
-    if (n < width) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        acc sum = acc(Combine::start);
-        for (std::int64_t k = 0; k < p_.extent; ++k) {
-          const std::int64_t e = at + i + (p_.reverse ? p_.extent - 1 - k : k) * p_.inner;
-          const acc next = combine(sum, static_cast<acc>(in()[e]));
-          out()[e] = static_cast<T>(p_.exclusive ? sum : next);
-          sum = next;
-        }
+    const rows r = rows_of(o, first, n, 0, p_.extent);
+    if (n < width)
+      few_columns(r);
+    else if constexpr (std::is_same_v<T, acc>)
+      row_by_row(r);
+    else
+      p_.exclusive ? down<pass::exclusive>(r, nullptr) : down<pass::inclusive>(r, nullptr);
+  }
+  void few_columns(const rows& r) const {
+    for (std::int64_t i = 0; i < r.columns; ++i) {
+      acc sum = acc(Combine::start);
+      for (std::int64_t k = 0; k < r.count; ++k) {
+        const acc next = combine(sum, static_cast<acc>(r.from[k * r.step + i]));
+        r.to[k * r.step + i] = static_cast<T>(p_.exclusive ? sum : next);
+        sum = next;
       }
-      return;
-    }
-    for (std::int64_t i = 0; i < n; i += 8 * width) {
-      const std::int64_t left = (std::min<std::int64_t>(n - i, 8 * width) + width - 1) / width;
-      if (left > 4)
-        down<8>(at, i, n);
-      else if (left > 2)
-        down<4>(at, i, n);
-      else
-        down<2>(at, i, n);
     }
   }
-  // N registers of columns from i on down all rows; those that reach past the n-th end there instead, and do some
-  // twice.
-  template <int N> void down(std::int64_t at, std::int64_t i, std::int64_t n) const {
-    wide sums[N];
+  // Each row is the one before it and another of x: they are read and written from end to end.
+  void row_by_row(const rows& r) const {
+    const T* from = r.from;
+    if (p_.exclusive)
+      std::fill_n(r.to, r.columns, T(Combine::start));
+    else
+      std::copy_n(from, r.columns, r.to), from += r.step;
+    T* to = r.to;
+    for (std::int64_t k = 1; k < r.count; ++k, from += r.step, to += r.step) {
+      const auto some = [&](std::int64_t i) {
+        store(to + r.step + i, combine(load<wide>(to + i), load<wide>(from + i)));
+      };
+      std::int64_t i = 0;
+      for (; i + 4 * width <= r.columns; i += 4 * width)
+        some(i), some(i + width), some(i + 2 * width), some(i + 3 * width);
+      for (; i + width <= r.columns; i += width) some(i);
+      if (i < r.columns) some(r.columns - width);
+    }
+  }
+
+  enum class pass { inclusive, exclusive, totals };
+  // Down all rows with so many sums in registers, from `sums` where they are given; of totals nothing else is written
+  // than the last ones, back there.
+  static constexpr int most_sums = native_bytes == 64 ? 16 : 8;
+  template <pass P> void down(const rows& r, acc* sums) const {
+    const std::int64_t vectors = (r.columns + width - 1) / width, passes = (vectors + most_sums - 1) / most_sums;
+    for (std::int64_t k = 0; k < passes; ++k) {
+      const std::int64_t first = vectors * k / passes, last = vectors * (k + 1) / passes;
+      down_by<P, 1>(r, sums, first * width, static_cast<int>(last - first));
+    }
+  }
+  template <pass P, int N> void down_by(const rows& r, acc* sums, std::int64_t column, int vectors) const {
+    if constexpr (N >= most_sums)
+      down_vectors<P, most_sums>(r, sums, column);
+    else if (vectors <= N)
+      down_vectors<P, N>(r, sums, column);
+    else
+      down_by<P, N == 1 ? 2 : N + 2>(r, sums, column, vectors);
+  }
+  // N vectors of columns; those that reach past the last one end there instead, and do some twice.
+  template <pass P, int N> [[gnu::noinline]] void down_vectors(const rows& r, acc* sums, std::int64_t first) const {
+    wide sum[N];
     std::int64_t column[N];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int b = 0; b < N; ++b) {
-      sums[b] = broadcast<wide>(acc(Combine::start));
-      column[b] = std::min(i + b * width, n - width);
+      column[b] = std::min(first + b * width, r.columns - width);
+      sum[b] = sums && P != pass::totals ? load<wide>(sums + column[b]) : broadcast<wide>(acc(Combine::start));
     }
     // what stores might change is read before
-    const std::int64_t extent = p_.extent, step = p_.reverse ? -p_.inner : p_.inner;
-    const T* from = in() + at + (p_.reverse ? (extent - 1) * p_.inner : 0);
-    T* to = out() + (from - in());
-    const bool exclusive = p_.exclusive;
-    for (std::int64_t k = 0; k < extent; ++k, from += step, to += step) {
-      wide next[N];
-#pragma GCC unroll 8
-      for (int b = 0; b < N; ++b) next[b] = combine(sums[b], widened(load<narrow>(from + column[b])));
-#pragma GCC unroll 8
+    const T* from = r.from;
+    T* to = r.to;
+    const std::int64_t count = r.count, step = r.step;
+    for (std::int64_t k = 0; k < count; ++k, from += step, to += step) {
+#pragma GCC unroll 16
       for (int b = 0; b < N; ++b) {
-        store(to + column[b], narrowed(exclusive ? sums[b] : next[b]));
-        sums[b] = next[b];
+        const wide next = combine(sum[b], widened(load<narrow>(from + column[b])));
+        if constexpr (P != pass::totals) store(to + column[b], narrowed(P == pass::exclusive ? sum[b] : next));
+        sum[b] = next;
       }
+    }
+    if constexpr (P == pass::totals)
+#pragma GCC unroll 16
+      for (int b = 0; b < N; ++b) store(sums + column[b], sum[b]);
+  }
+
+  // Stretches of rows are combined first, where threads would have no columns of their own.
+  void across_stretches(thread_pool& pool) const {
+    constexpr std::int64_t most = 4096;  // sums
+    acc sums[most];
+    const std::int64_t n = p_.inner, threads = pool.size(), stretches = std::min({threads, most / n, p_.extent}),
+                       each = (p_.extent + stretches - 1) / stretches;
+    const auto stretch = [&](std::int64_t o, std::int64_t s) {
+      return rows_of(o, 0, n, std::min(p_.extent, s * each), std::min(p_.extent, (s + 1) * each));
+    };
+    for (std::int64_t o = 0; o < p_.outer; ++o) {
+      std::fill_n(sums, n, acc(Combine::start));
+      pool.parallel_for(stretches - 1,
+                        [&](std::int64_t s, unsigned) { down<pass::totals>(stretch(o, s), sums + (s + 1) * n); });
+      for (std::int64_t i = n; i < stretches * n; ++i) sums[i] = combine(sums[i - n], sums[i]);
+      pool.parallel_for(stretches, [&](std::int64_t s, unsigned) {
+        p_.exclusive ? down<pass::exclusive>(stretch(o, s), sums + s * n)
+                     : down<pass::inclusive>(stretch(o, s), sums + s * n);
+      });
     }
   }
 

@@ -30,7 +30,7 @@ template <class T, class C> class resampler {
   std::int64_t scratch() const {
     std::int64_t n = 0;
     for (std::size_t l = 0; l + 1 < p_.count; ++l)
-      if (p_.axes[l].weights) n += in_step_[l];
+      if (p_.axes[l].weights) n += l + 2 == p_.count ? rows_at_once * row_pitch() : in_step_[l];
     return (n + 15) / 16 * 16;
   }
 
@@ -52,6 +52,18 @@ template <class T, class C> class resampler {
   }
 
  private:
+  static constexpr std::int64_t rows_at_once = 8;
+  static constexpr bool picks_pairs = native_bytes == 64 && std::is_same_v<T, float> && std::is_same_v<C, float>;
+
+  // Elements from row to row of what is summed of the last dim but one: whole vectors may be read from any element on.
+  std::int64_t row_pitch() const {
+    constexpr std::int64_t room = 2 * native_lanes<C>;
+    return (in_step_[p_.count - 2] + room + 15) / 16 * 16;
+  }
+  bool is_of_pairs(const resample_axis& a) const {
+    return p_.inner == 1 && a.weights && a.taps == 2 && (a.repeats != 2 || !std::is_same_v<T, C>);
+  }
+
   // Elements that are summed for one of the result's first dim; copying them costs less, but for what
   // each row takes by itself.
   std::int64_t slice_cost() const {
@@ -65,6 +77,8 @@ template <class T, class C> class resampler {
     const resample_axis& a = axes_[l];
     if (l + 1 == p_.count) return last_level(a, x, y, first, last);
     const std::int64_t next = axes_[l + 1].out, out = out_step_[l], in = in_step_[l];
+    if constexpr (std::is_arithmetic_v<T>)
+      if (a.weights && l + 2 == p_.count) return last_two_levels(a, x, y, buffer, first, last);
     for (std::int64_t o = first; o < last; ++o) {
       T* const to = y + o * out;
       if constexpr (std::is_arithmetic_v<T>)
@@ -80,6 +94,25 @@ template <class T, class C> class resampler {
     }
   }
 
+  // Slices of the last dim but one, each a row of the last: some are summed, then all of their rows, for which the last
+  // dim's tables are looked up once.
+  template <class S>
+  void last_two_levels(const resample_axis& a, const S* x, T* y, C* buffer, std::int64_t first,
+                       std::int64_t last) const {
+    const resample_axis& within = axes_[p_.count - 1];
+    const std::int64_t in = in_step_[p_.count - 2], out = out_step_[p_.count - 2], pitch = row_pitch();
+    for (; first < last; first += rows_at_once) {
+      const std::int64_t rows = std::min(rows_at_once, last - first);
+      T* const to = y + first * out;
+      for (std::int64_t r = 0; r < rows; ++r) sum_slices(a, first + r, x, in, buffer + r * pitch);
+      if (is_of_pairs(within)) {
+        sum_pairs(within, buffer, pitch, pitch, to, out, rows, 0, within.out);
+      } else {
+        for (std::int64_t r = 0; r < rows; ++r) last_level(within, buffer + r * pitch, to + r * out, 0, within.out);
+      }
+    }
+  }
+
   template <class S>
   void last_level(const resample_axis& a, const S* x, T* y, std::int64_t first, std::int64_t last) const {
     const std::int64_t inner = p_.inner;
@@ -91,7 +124,7 @@ template <class T, class C> class resampler {
           if (a.taps == 2 && a.repeats == 2) return doubled(a, x, y, first, last);
         switch (a.taps) {
           case 1: return sum_elements<1>(a, x, y, first, last);
-          case 2: return sum_pairs(a, x, y, first, last);
+          case 2: return sum_pairs(a, x, 0, a.in, y, 0, 1, first, last);
           case 4: return sum_elements<4>(a, x, y, first, last);
           default: return sum_elements<0>(a, x, y, first, last);
         }
@@ -150,7 +183,8 @@ template <class T, class C> class resampler {
   // A sum as an element of type R.
   template <class R> R rounded(C sum) const {
     if constexpr (std::is_integral_v<R>) {
-      constexpr C low = std::numeric_limits<R>::min(), high = std::numeric_limits<R>::max();
+      constexpr C low = static_cast<C>(std::numeric_limits<R>::min()),
+                  high = static_cast<C>(std::numeric_limits<R>::max());
       sum += sum < 0 ? -slack_ : slack_;
       sum = sum < low ? low : sum;
       sum = sum > high ? high : sum;
@@ -167,7 +201,7 @@ template <class T, class C> class resampler {
     const std::int64_t n = a.out;
     const C* const w = static_cast<const C*>(a.weights);
     std::int64_t o = first + (first + 2) % 2 + 2;
-    if (first > 0 || last < n || n < 2 * lanes + 4) return sum_pairs(a, x, y, first, last);
+    if (first > 0 || last < n || n < 2 * lanes + 4) return sum_pairs(a, x, 0, a.in, y, 0, 1, first, last);
     sum_elements<2>(a, x, y, 0, o);
     const auto taps = [&](std::int64_t at) {
       const V low = load<V>(x + a.at[at]), high = load<V>(x + a.at[n + at]);
@@ -185,19 +219,17 @@ template <class T, class C> class resampler {
     sum_elements<2>(a, x, y, o, n);
   }
 
-  // Two taps. Those of a vector that lie close together are picked from two vectors that hold them, since a gather
-  // loads each lane by itself.
+  // Two taps of so many rows, of each of which `held` elements may be read. Those of a vector that lie close together
+  // are picked from two vectors that hold them, since a gather loads each lane by itself.
   template <class S>
-  void sum_pairs(const resample_axis& a, const S* x, T* y, std::int64_t first, std::int64_t last) const {
-    if constexpr (native_bytes == 64 && std::is_same_v<S, float> && std::is_same_v<T, float>) {
+  void sum_pairs(const resample_axis& a, const S* x, std::int64_t x_row, std::int64_t held, T* y, std::int64_t y_row,
+                 std::int64_t rows, std::int64_t first, std::int64_t last) const {
+    if constexpr (picks_pairs && std::is_same_v<S, float>) {
       using V = native_vec<float>;
       using I = vec<std::int32_t, native_lanes<float>>;
       constexpr int lanes = native_lanes<float>;
       const std::int64_t n = a.out;
       const float* const w = static_cast<const float*>(a.weights);
-      const auto held = [&](std::int64_t from) {
-        return load_n<V>(x + from, static_cast<int>(std::clamp<std::int64_t>(a.in - from, 0, lanes)));
-      };
       for (; first < last; first += lanes) {
         const int count = static_cast<int>(std::min<std::int64_t>(lanes, last - first));
         const std::int32_t base = a.at[first];
@@ -205,13 +237,28 @@ template <class T, class C> class resampler {
         const I low = (load_n<I>(a.at + first, count) - base) & used,
                 high = (load_n<I>(a.at + n + first, count) - base) & used;
         if (elementary::any(((low | high) & ~(2 * lanes - 1)) != 0)) break;
-        const V near = held(base), next = held(base + lanes);
-        const V sum = load_n<V>(w + first, count) * picked_lanes(near, next, low) +
-                      load_n<V>(w + n + first, count) * picked_lanes(near, next, high);
-        store_n(y + first, sum, count);
+        const V by_low = load_n<V>(w + first, count), by_high = load_n<V>(w + n + first, count);
+        const auto some = [&](std::int64_t from) {
+          return static_cast<int>(std::clamp<std::int64_t>(held - from, 0, lanes));
+        };
+        const int near = some(base), next = some(base + lanes);
+        const auto each = [&](auto&& read, auto&& write) __attribute__((always_inline)) {
+          const float* from = x + base;
+          T* to = y + first;
+          for (std::int64_t r = 0; r < rows; ++r, from += x_row, to += y_row) {
+            const V here = read(from, near), beyond = read(from + lanes, next);
+            write(to, by_low * picked_lanes(here, beyond, low) + by_high * picked_lanes(here, beyond, high));
+          }
+        };
+        if (next == lanes && count == lanes)
+          each([](const float* from, int) { return load<V>(from); }, [](float* to, V v) { store(to, v); });
+        else
+          each([](const float* from, int n) { return load_n<V>(from, n); },
+               [count](float* to, V v) { store_n(to, v, count); });
       }
     }
-    if (first < last) sum_elements<2>(a, x, y, first, last);
+    for (std::int64_t r = 0; first < last && r < rows; ++r)
+      sum_elements<2>(a, x + r * x_row, y + r * y_row, first, last);
   }
 
   // y[o] = sum of weights[k][o] * x[at[k][o]].

@@ -48,36 +48,37 @@ struct grid_sample {
   }
 
   /// Taps of a position along one axis.
+  constexpr std::int64_t taps() const {
+    return mode == sampling_mode::nearest ? 1 : mode == sampling_mode::linear ? 2 : 4;
+  }
+  /// Them, of a position or of a vector of positions.
   template <class T> struct axis_taps {
     std::int64_t count = 1;
-    std::int64_t at[4] = {};  ///< inside the extent
-    T weight[4] = {1};        ///< 0 outside it, where padding is zeros
+    T at[4] = {};                 ///< whole numbers inside the extent
+    T weight[4] = {splat<T>(1)};  ///< 0 outside it, where padding is zeros
   };
   /// Those of coordinate `g` along an axis of `n` elements, 1 or more.
   template <class T> constexpr axis_taps<T> taps_at(T g, std::int64_t n) const {
-    axis_taps<T> taps;
-    const T extent = static_cast<T>(n);
-    T at = !normalized ? g : align_corners ? (g + 1) * (extent - 1) / 2 : ((g + 1) * extent - 1) / 2;
+    axis_taps<T> taps{this->taps()};
+    const T one = splat<T>(1), two = splat<T>(2), extent = splat<T>(n);
+    const T at = !normalized ? g : align_corners ? (g + one) * (extent - one) / two : ((g + one) * extent - one) / two;
     if (mode == sampling_mode::nearest) {
       place(taps, 0, kiln::round(at), n, padding);
       return taps;
     }
     if (mode == sampling_mode::linear) {
       // the position moves before it is split into weights
-      if (padding != sampling_padding::zeros) at = inside(at, n, padding);
-      const T low = kiln::floor(at), above = at - low;
+      const T moved = padding == sampling_padding::zeros ? at : inside(at, n, padding);
+      const T low = kiln::floor(moved), above = moved - low;
       const auto rule = padding == sampling_padding::zeros ? padding : sampling_padding::border;
-      taps.count = 2;
-      taps.weight[0] = 1 - above, taps.weight[1] = above;
-      place(taps, 0, low, n, rule), place(taps, 1, low + 1, n, rule);
+      taps.weight[0] = one - above, taps.weight[1] = above;
+      place(taps, 0, low, n, rule), place(taps, 1, low + one, n, rule);
       return taps;
     }
     const T low = kiln::floor(at), above = at - low;
-    taps.count = 4;
     for (int k = 0; k < 4; ++k) {
-      const T x = above - static_cast<T>(k - 1), distance = x < 0 ? -x : x;
-      taps.weight[k] = cubic(distance, k == 0 || k == 3);
-      place(taps, k, low + static_cast<T>(k - 1), n, padding);
+      taps.weight[k] = cubic(kiln::abs(above - splat<T>(k - 1)), k == 0 || k == 3);
+      place(taps, k, low + splat<T>(k - 1), n, padding);
     }
     return taps;
   }
@@ -101,8 +102,9 @@ struct grid_sample {
         for (std::int64_t a = 0; a < taps[0].count && plane > 0; ++a)
           for (std::int64_t b = 0; b < taps[1].count; ++b)
             for (std::int64_t k = 0; k < taps[2].count; ++k)
-              sum += taps[0].weight[a] * taps[1].weight[b] * taps[2].weight[k] *
-                     x[image * plane + (taps[0].at[a] * high + taps[1].at[b]) * wide + taps[2].at[k]];
+              sum +=
+                  taps[0].weight[a] * taps[1].weight[b] * taps[2].weight[k] *
+                  x[image * plane + (place_of(taps[0], a) * high + place_of(taps[1], b)) * wide + place_of(taps[2], k)];
         y[image * points + i % points] = sum;
       }
     }
@@ -114,29 +116,36 @@ struct grid_sample {
   }
 
  private:
+  template <class T> static constexpr std::int64_t place_of(const axis_taps<T>& taps, std::int64_t k) {
+    return static_cast<std::int64_t>(taps.at[k]);
+  }
   template <class T> static constexpr T cubic(T x, bool far) {
-    constexpr T a = T(-0.75);
-    return far ? ((x * a - 5 * a) * x + 8 * a) * x - 4 * a : (x * (a + 2) - (a + 3)) * x * x + 1;
+    const T a = splat<T>(-0.75);
+    return far ? ((x * a - splat<T>(-3.75)) * x + splat<T>(-6)) * x - splat<T>(-3)
+               : (x * (a + splat<T>(2)) - (a + splat<T>(3))) * x * x + splat<T>(1);
   }
   // A position in [0, n - 1], by reflection or at the border; that of NaN is 0.
   template <class T> constexpr T inside(T at, std::int64_t n, sampling_padding rule) const {
-    const T last = static_cast<T>(n - 1);
+    const T zero = splat<T>(0), half = splat<T>(.5), last = splat<T>(n - 1);
     if (rule == sampling_padding::reflection) {
-      const T low = align_corners ? T(0) : T(-.5), high = align_corners ? last : last + T(.5), span = high - low;
-      if (span > 0) {
-        const T from = at - low, away = from < 0 ? -from : from, times = kiln::floor(away / span);
-        const T rest = away - times * span, half = times / 2;
-        at = kiln::floor(half) == half ? low + rest : high - rest;
-      } else {
+      const T low = align_corners ? zero : splat<T>(-.5);
+      if (align_corners && n == 1) {
         at = low;
+      } else {
+        const T high = align_corners ? last : last + half, span = high - low;
+        const T away = kiln::abs(at - low), times = kiln::floor(away / span), rest = away - times * span;
+        const T pairs = times * half;
+        at = select(kiln::floor(pairs) == pairs, low + rest, high - rest);
       }
     }
-    return !(at > 0) ? 0 : at < last ? at : last;
+    return select(at > zero, select(at < last, at, last), zero);
   }
   template <class T>
   constexpr void place(axis_taps<T>& taps, int k, T at, std::int64_t n, sampling_padding rule) const {
-    if (rule == sampling_padding::zeros && !(at >= 0 && at <= static_cast<T>(n - 1))) taps.weight[k] = 0;
-    taps.at[k] = static_cast<std::int64_t>(inside(at, n, rule));
+    const T zero = splat<T>(0);
+    if (rule == sampling_padding::zeros)
+      taps.weight[k] = select(logical_and(at >= zero, at <= splat<T>(n - 1)), taps.weight[k], zero);
+    taps.at[k] = inside(at, n, rule);
   }
 };
 

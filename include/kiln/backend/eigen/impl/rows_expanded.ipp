@@ -122,7 +122,7 @@ class piece_walk {
 }  // namespace
 
 std::optional<expanded_operands> find_expanded(const tile_program& p, const row_loops& loops) {
-  constexpr std::int64_t longest = 1024, elements = 2048, aligned = 16;
+  constexpr std::int64_t longest = 1024, most = 2048, least = 768, aligned = 16, cached = 6144;
   if (p.reduces() || loops.folded.size() != 1 || loops.rows() == 0 || loops.row() == 0 || loops.row() > longest)
     return {};
   for (std::size_t k = 0; k < p.parameters(); ++k)
@@ -136,6 +136,10 @@ std::optional<expanded_operands> find_expanded(const tile_program& p, const row_
   }
   if (e.dim == loops.kept.size()) return {};
   const std::int64_t extent = loops.kept[e.dim];
+  // what is written out stays in L1, beside the results
+  std::int64_t expanded = 1;
+  for (std::size_t k = 0; k < p.parameters(); ++k) expanded += !is_dense(loops, loops.operand[k], e.dim);
+  const std::int64_t elements = std::clamp(cached / expanded, least, most);
   e.steps = std::max<std::int64_t>(2, elements / e.inner);
   if (e.steps >= aligned / 2) e.steps = (e.steps + aligned / 2) / aligned * aligned;  // pieces begin at whole lines
   e.steps = std::min(e.steps, extent);

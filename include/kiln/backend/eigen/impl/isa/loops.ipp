@@ -1,5 +1,5 @@
 #include "kiln/backend/eigen/impl/isa/tiles.hpp"
-#include "kiln/kernel/pointwise/row_loop.hpp"
+#include "kiln/kernel/pointwise/loop_rounding.hpp"
 #include "kiln/op/ops.hpp"
 
 namespace kiln::eigen {
@@ -87,7 +87,6 @@ template <block_form Form> row_run find_rotation_of(const level_steps& l) {
 
 // Floats quantized to bytes by one scale.
 template <block_form Form> row_run find_quantizing(const level_steps& l) {
-  using rounded = computed<op::round>;
   return find_among<row_loop<loaded, divided, rounded, computed_by<op::add>, bounded, stored_as<Form>>,
                     row_loop<loaded, divided, rounded, bounded, stored_as<Form>>>(l);
 }

@@ -1,4 +1,5 @@
 #include "kiln/backend/eigen/sampling.hpp"
+#include "kiln/kernel/sample/grid_taps.hpp"
 #include "kiln/kernel/sample/resample.hpp"
 #include "kiln/kernel/sample/tap_sums.hpp"
 #include "kiln/op/nn/resample.hpp"
@@ -48,7 +49,12 @@ extern "C" [[gnu::visibility("default")]] const sampling_table* kiln_eigen_sampl
             with_resampler(p, type,
                            [&](const auto& r, auto sum) { r.run(pool, reinterpret_cast<decltype(sum)*>(scratch)); });
           },
-      .sum_taps = kernels::tap_sums::run,
+      .find_taps =
+          [](const kernels::grid_problem& p, dtype type) {
+            type == dtype::f64 ? kernels::grid_taps<double>::find(p) : kernels::grid_taps<float>::find(p);
+          },
+      .sum_taps = kernels::tap_sums<float>::run,
+      .sum_taps_f64 = kernels::tap_sums<double>::run,
   };
   return &table;
 }
