@@ -107,7 +107,7 @@ TEST(tile_kernels, products_in_turns) {
 // How the copy unit writes results and brings what the epilogue adds; rows of lines that lie apart are places of these.
 TEST(tile_kernels, results_are_boxes_of_the_copy_unit) {
   const hip::architecture where = hip::architecture::named("sm_90");
-  hip::gemm_problem p = product_of(40 * 48, 256, 128, true);
+  hip::gemm_problem p = product_of(4000 * 48, 256, 128, true);
   for (auto& steps : p.steps) steps[2] = 264;
   const auto plan_of = [&] { return hip::plan_gemm(p, nullptr, hip::tiles_for(p, where).front(), where); };
   hip::gemm_plan plan = plan_of();
@@ -115,7 +115,7 @@ TEST(tile_kernels, results_are_boxes_of_the_copy_unit) {
   EXPECT_EQ(plan.boxed, 1u);
   EXPECT_EQ(plan.boxes_result->rank, 2);
   EXPECT_EQ(plan.boxes_result->extents[0], 256u);
-  EXPECT_EQ(plan.boxes_result->extents[1], 40u * 48);
+  EXPECT_EQ(plan.boxes_result->extents[1], 4000u * 48);
   EXPECT_EQ(plan.boxes_result->step_bytes[0], 528u);
   EXPECT_EQ(plan.boxes_result->across, 64u);
   p.pixels = 48, p.steps[0][0] = 50 * 264, p.steps[1][0] = 48 * 264;
@@ -124,7 +124,7 @@ TEST(tile_kernels, results_are_boxes_of_the_copy_unit) {
   for (const hip::tensor_boxes& boxes : {*plan.boxes_result, *plan.boxes_operand}) {
     EXPECT_EQ(boxes.rank, 3);
     EXPECT_EQ(boxes.extents[1], 48u);
-    EXPECT_EQ(boxes.extents[2], 40u);
+    EXPECT_EQ(boxes.extents[2], 4000u);
     EXPECT_EQ(boxes.step_bytes[0], 528u);
   }
   EXPECT_EQ(plan.boxes_result->step_bytes[1], 50u * 528);
