@@ -137,6 +137,30 @@ TEST_P(tile_kernels_on_device, attention) {
   }
 }
 
+// Products of images whose channels lie last, as blocks that work tile after tile compute them: with a shortcut, with
+// windows, and by phases.
+TEST_P(tile_kernels_on_device, images_with_channels_last) {
+  const dtype t = GetParam();
+  const auto image = [&](builder& b, const char* name, const dims& lens) {
+    return b.input(name, t, lens).transpose({0, 3, 1, 2});
+  };
+  const auto stored = [](const value& y) { return y.transpose({0, 2, 3, 1}); };
+  const auto filters = [&](builder& b, const dims& lens) {
+    return b.constant(literal(shape(t, lens), constant_bytes(shape(t, lens))));
+  };
+  for (const std::int64_t count : {64, 136, 256})
+    check([&](builder& b) {
+      const value x = image(b, "x", {2, 33, 35, 64}), bias = b.input("bias", t, {count, 1, 1});
+      b.output(stored((x.conv(filters(b, {count, 64, 1, 1})) + bias + image(b, "r", {2, 33, 35, count})).relu()));
+      b.output(stored((x.conv(filters(b, {count, 64, 3, 3}), {.pads = {1, 1, 1, 1}}) + bias).relu()));
+      b.output(stored(x.conv(filters(b, {count, 64, 3, 3}), {.stride = {2, 2}, .pads = {1, 1, 1, 1}})));
+    });
+  check([&](builder& b) {
+    const op::deconvolution twice{.stride = {2, 2}, .pads = {1, 1, 1, 1}};
+    b.output(stored(b.add(twice, image(b, "small", {9, 45, 47, 64}), filters(b, {64, 8, 4, 4}))));
+  });
+}
+
 TEST_P(tile_kernels_on_device, convolutions) {
   const dtype t = GetParam();
   struct sizes {

@@ -8,6 +8,7 @@
 namespace kiln::gpu {
 
 emulated_lane now;
+emulated_meeting meetings[16];
 
 namespace {
 
@@ -78,6 +79,7 @@ void run_block(int threads) {
 
 void wait_for_block() { wait(state::waits_for_block); }
 void wait_for_warp() { wait(state::waits_for_warp); }
+void wait_for_others() { wait(state::runs); }
 std::byte* exchange_slot(int thread) { return slots.data() + thread * exchange_bytes; }
 
 void run_grid(int blocks_x, int blocks_y, int threads, std::size_t shared_bytes, const std::function<void(char*)>& body,
@@ -86,13 +88,14 @@ void run_grid(int blocks_x, int blocks_y, int threads, std::size_t shared_bytes,
   for (lane_coroutine& lane : lanes_of_block)
     if (!lane.stack) lane.stack = std::make_unique<char[]>(stack_bytes);
   slots.resize(static_cast<std::size_t>(threads) * exchange_bytes);
-  std::vector<char> memory(shared_bytes + 128);
-  current_shared = memory.data() + (128 - reinterpret_cast<std::uintptr_t>(memory.data()) % 128);
+  constexpr std::size_t aligned = 1024;
+  std::vector<char> memory(shared_bytes + aligned);
+  current_shared = memory.data() + (aligned - reinterpret_cast<std::uintptr_t>(memory.data()) % aligned);
   current_body = &body;
   for (int first = 0; first < apart; ++first)
     for (int i = first; i < blocks_x * blocks_y; i += apart) {
       std::memset(memory.data(), 0xff, memory.size());
-      now.block_x = i % blocks_x, now.block_y = i / blocks_x;
+      now.block_x = i % blocks_x, now.block_y = i / blocks_x, now.blocks_x = blocks_x;
       run_block(threads);
     }
 }

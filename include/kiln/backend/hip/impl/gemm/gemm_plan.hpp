@@ -60,6 +60,7 @@ struct gemm_tile {
   int rows, cols, depth, warps_m, warps_n, stages, splits = 1;
   bool cluster = false;    ///< the blocks that share a tile sum through each other's shared memory
   bool alternate = false;  ///< in turns: two groups of warps have a tile each, one multiplies while the other stores
+  int boxes = 0;           ///< in turns: of each group of warps, through which results leave by the copy unit
   /// Whether blocks work tile after tile, some of their warps copying only (kernels/gemm/gemm_in_turns.hpp).
   bool in_turns() const { return atom == "wgmma" && warps_m == gpu::turns_tile::warps_m; }
 };
@@ -72,7 +73,9 @@ struct gemm_plan {
   gemm_factor a, b;
   std::vector<std::byte> result;
   gemm_sizes sizes{};
-  std::optional<tensor_boxes> boxes_a, boxes_b;  ///< where the copy unit reads the factors
+  std::optional<tensor_boxes> boxes_a, boxes_b;             ///< where the copy unit reads the factors
+  std::optional<tensor_boxes> boxes_result, boxes_operand;  ///< where it writes the result and reads for the epilogue
+  std::size_t boxed = 0;                                    ///< which of the epilogue's operands
 };
 
 /// Tiles with their estimated times, from the products and bytes of a step and the blocks that run together; the least
@@ -102,11 +105,17 @@ struct batch_parts {
       : count((entries + most - 1) / most), each((entries + count - 1) / count), last(entries - each * (count - 1)) {}
 };
 
+/// Whether rows are pixels of lines or images that are not evenly spaced in the result or an operand of the epilogue.
+bool lies_apart(const gemm_problem& p);
+/// Whether an operand's elements are neighbors along the rows (2) or the columns (3) of positions, and runs of `width`
+/// of them are aligned as one load needs.
+bool contiguous(const gemm_problem& p, std::size_t k, std::size_t along, int width);
 /// Elements that one store of a GEMM's result moves, along its rows or its columns; at most 8.
 int epilogue_width(const gemm_problem& p, bool along_rows);
 /// Writes the struct `epilogue` (kernels/gemm/epilogue.hpp): reads the epilogue's operands in runs, computes, and
-/// writes.
-void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* epilogue, bool along_rows, int width);
+/// writes. The copy unit brings operand `boxed`; 0: none.
+void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* epilogue, bool along_rows, int width,
+                    std::size_t boxed = 0);
 /// That struct's value but for its addresses, which `put_addresses` writes: of the result, and of the epilogue's
 /// operands.
 std::vector<std::byte> epilogue_value(const gemm_problem& p);

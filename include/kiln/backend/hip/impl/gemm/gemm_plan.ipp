@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "kiln/backend/hip/impl/gemm/few_rows.hpp"
 #include "kiln/backend/hip/impl/gemm/in_turns.hpp"
@@ -11,20 +10,12 @@
 namespace kiln::hip {
 namespace {
 
-bool contiguous(const gemm_problem& p, std::size_t k, std::size_t along, int width) {
-  const auto& step = p.steps[k];
-  if (step[along] != 1) return false;
-  for (std::size_t d = 0; d < 4; ++d)
-    if (d != along && step[d] % width != 0) return false;
-  return p.aligned[k] >= std::min<std::size_t>(16, static_cast<std::size_t>(width) * size_of(p.types[k]));
-}
-
 // Bytes of the type that a dtype is summed in.
 int sum_bytes(dtype t) { return t == dtype::f16 || t == dtype::bf16 ? 4 : static_cast<int>(size_of(t)); }
 
 std::size_t shared_bytes_of(const gemm_problem& p, const gemm_tile& t, const architecture& where) {
   if (t.atom == few_rows) return static_cast<std::size_t>(few_rows_shared_bytes(t));
-  if (t.in_turns()) return static_cast<std::size_t>(gpu::turns_tile{t.cols}.shared_bytes());
+  if (t.in_turns()) return static_cast<std::size_t>(gpu::turns_tile{t.cols, t.alternate, t.boxes}.shared_bytes());
   if (t.atom == "wgmma") return static_cast<std::size_t>(gpu::wgmma_tile{t.cols}.shared_bytes());
   const gpu::gemm_memory memory{t.rows,
                                 t.cols,
@@ -67,103 +58,6 @@ std::string_view atom_for(dtype type, const architecture& where) {
   return "atom_fma";
 }
 int atom_rows(std::string_view atom, const architecture& where) { return atom == "atom_fma" ? where.lanes / 4 : 16; }
-
-int epilogue_width(const gemm_problem& p, bool along_rows) {
-  int width = static_cast<int>(16 / size_of(p.types[0]));
-  while (width > 1 && (!contiguous(p, 0, along_rows ? 2 : 3, width) || (along_rows && p.pixels % width != 0)))
-    width /= 2;
-  // narrow tiles of the vector unit have eight rows
-  return std::min(width, 8);
-}
-
-void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* epilogue, bool along_rows, int width) {
-  const std::size_t along = along_rows ? 2 : 3;
-  const std::string_view out = stored_name(p.types[0]);
-  t.open("struct epilogue");
-  t.line("static constexpr int width = ", width, ";");
-  t.line("static constexpr bool along_rows = ", along_rows ? "true" : "false", ";");
-  // the pixels of all images may be evenly spaced, so that they are rows; a phase's number is no image's
-  const auto uneven = [&](const auto& s) { return s[0] != p.pixels * s[2]; };
-  const bool apart = p.pixels != 0 && (p.phases || std::any_of(p.steps.begin(), p.steps.end(), uneven));
-  t.line("result_place<", out, ", ", apart ? "true" : "false", "> place;");
-  for (std::size_t k = 1; k < p.steps.size(); ++k) t.line("epilogue_operand x", k, ";");
-  // what is prefetched, by lines of the cache
-  constexpr std::size_t line_bytes = 128;
-  std::size_t expected = 0;
-  std::string prefetches;
-  for (std::size_t k = 1; k < p.steps.size(); ++k) {
-    if (along_rows || p.steps[k][2] == 0 || p.steps[k][3] != 1) continue;
-    const std::size_t neighbors = line_bytes / size_of(p.types[k]);
-    expected = expected == 0 ? neighbors : std::min(expected, neighbors);
-    prefetches += cat("prefetch(static_cast<const ", stored_name(p.types[k]), "*>(x", k, ".base) + offset_of(x", k,
-                      ".step, p)); ");
-  }
-  t.line("static constexpr int expected = ", expected, ";");
-  t.line("KILN_FN void expect(const position& p) const { ", expected == 0 ? std::string("(void)p; ") : prefetches, "}");
-  // what the operands hold at a run of positions
-  t.line("template <int V>");
-  t.open("struct operands");
-  for (std::size_t k = 1; k < p.steps.size(); ++k) t.line("held_run<", stored_name(p.types[k]), ", V> r", k, ";");
-  t.close("};");
-  t.line("template <int V>");
-  t.open("KILN_FN void read(operands<V>& to, const position& p, int count) const");
-  for (std::size_t k = 1; k < p.steps.size(); ++k) {
-    const std::string_view kind = p.steps[k][along] == 0           ? "same"
-                                  : contiguous(p, k, along, width) ? "contiguous"
-                                                                   : "strided";
-    t.line("read_run<", stored_name(p.types[k]), ", run_kind::", kind, ", along_rows>(to.r", k, ", x", k,
-           ", p, count);");
-  }
-  t.close();
-  t.line("template <class S, int V>");
-  t.open("KILN_FN void apply(S (&sums)[V], const operands<V>& x, const position& p, int count) const");
-  t.line(out, " y[V];");
-  t.line("KILN_UNROLL");
-  t.open("for (int j = 0; j < V; ++j)");
-  if (!epilogue) {
-    t.line("y[j] = stored<", out, ">(value_of(sums[j]));");
-  } else {
-    for (std::uint32_t k = 0; k < epilogue->values.size(); ++k) {
-      const auto& v = epilogue->values[k];
-      if (v.op == lower::row_op::parameter)
-        t.line("const ", value_name(epilogue->type(k)), " v", k, " = value_of(",
-               v.index == 0 ? std::string("sums[j]") : cat("x.r", v.index) + ".at(j)", ");");
-      else
-        write_value(t, *epilogue, k);
-    }
-    t.line("y[j] = stored<", out, ">(v", epilogue->results[0].value, ");");
-  }
-  t.close();
-  t.line("write_run<along_rows>(place, y, p, count);");
-  t.close();
-  t.close("};");
-  // the value that epilogue_value makes
-  t.line("static_assert(sizeof(epilogue) == ",
-         sizeof(result_argument) + (p.steps.size() - 1) * sizeof(epilogue_operand), ");");
-}
-
-std::vector<std::byte> epilogue_value(const gemm_problem& p) {
-  result_argument place{nullptr, {}, static_cast<int>(p.pixels)};
-  std::copy(p.steps[0].begin(), p.steps[0].end(), place.step);
-  std::vector<std::byte> out;
-  const auto put = [&](const auto& value) {
-    const auto* at = reinterpret_cast<const std::byte*>(&value);
-    out.insert(out.end(), at, at + sizeof value);
-  };
-  put(place);
-  for (std::size_t k = 1; k < p.steps.size(); ++k) {
-    epilogue_operand x{nullptr, {}};
-    std::copy(p.steps[k].begin(), p.steps[k].end(), x.step);
-    put(x);
-  }
-  return out;
-}
-
-void put_addresses(std::vector<std::byte>& epilogue, const void* result, std::span<const void* const> extra) {
-  std::memcpy(epilogue.data(), &result, sizeof result);
-  for (std::size_t k = 0; k < extra.size(); ++k)
-    std::memcpy(epilogue.data() + sizeof(result_argument) + k * sizeof(epilogue_operand), &extra[k], sizeof extra[k]);
-}
 
 int vector_of(std::size_t bytes, std::size_t aligned, std::initializer_list<std::int64_t> steps) {
   int width = static_cast<int>(16 / bytes);
@@ -228,8 +122,12 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
   for (std::size_t k = 0; k < p.steps.size(); ++k)
     if (p.steps[k][2] != 0 && p.steps[k][3] != 0) epilogue_bytes += static_cast<double>(size_of(p.types[k]));
   const double operand_bytes = epilogue_bytes - static_cast<double>(size_of(p.types[0]));
-  const bool turns_there =
-      std::any_of(candidates.begin(), candidates.end(), [](const auto& t) { return t.in_turns(); });
+  const auto turns = std::find_if(candidates.begin(), candidates.end(), [](const auto& t) { return t.in_turns(); });
+  const bool turns_there = turns != candidates.end();
+  // of operands that lanes read themselves where blocks work tile after tile
+  const std::size_t boxed = turns_there && turns->boxes != 0 ? boxed_operand(p) : 0;
+  const double boxed_bytes = boxed != 0 ? static_cast<double>(size_of(p.types[boxed])) : 0;
+  const double lane_bytes = operand_bytes - boxed_bytes;
   const bool large = p.rows * p.cols >= std::int64_t{4} * 128 * 64 * where.multiprocessors;
   std::vector<std::pair<double, gemm_tile>> timed;
   const double processors = std::max(where.multiprocessors, 1);
@@ -253,9 +151,9 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
         p.a.vector * bytes < 4 ? 900 + 30 * copied : 295 + area * t.depth / warps / 200 + (p.pixels ? 18 * copied : 0);
     for (int splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
       if (t.in_turns() && splits > 1) break;
-      // where the epilogue reads nothing for each element, none of wgmma was faster than those in turns, and of results
-      // that are large none at all
-      if (!t.in_turns() && splits == 1 && turns_there && operand_bytes == 0 && (t.atom == "wgmma" || large)) continue;
+      // where lanes read nothing for each element, none of wgmma was faster than those in turns, and of results that
+      // are large none at all
+      if (!t.in_turns() && splits == 1 && turns_there && lane_bytes == 0 && (t.atom == "wgmma" || large)) continue;
       t.splits = splits;
       t.cluster = clusters && t.atom != "wgmma" && splits > 1;
       if (t.cluster && splits != 2 && splits != 4 && splits != 8) continue;
@@ -269,12 +167,13 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
       // many short tiles are as fast as the warps that run together move the epilogue's elements
       const double moved =
           share > 4 ? share * area * epilogue_bytes / std::min(0.6 * resident_warps(p, t, where), 18.0) : 0;
-      const double turns = time_in_turns(t, steps, tiles, processors, operand_bytes);
-      timed.emplace_back(t.in_turns() ? turns : std::max(time, moved), t);
+      timed.emplace_back(
+          t.in_turns() ? time_in_turns(t, steps, tiles, processors, lane_bytes, boxed_bytes) : std::max(time, moved),
+          t);
     }
   }
   std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  if (turns_there && large && operand_bytes > 0 && p.cols >= 128 && p.depth <= 512)
+  if (turns_there && large && lane_bytes > 0 && p.cols >= 128 && p.depth <= 512)
     std::stable_partition(timed.begin(), timed.end(), [](const auto& t) { return stores_much(t.second); });
   std::vector<gemm_tile> out;
   if (has_few_rows(p, where) && reads_right_in_runs(p)) out = few_rows_tiles(p.rows, p.cols, where);
@@ -299,7 +198,8 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
          ".hpp\"");
   t.line("#include \"kiln/backend/hip/kernels/atom/", tile.atom, ".hpp\"");
   if (p.phases) t.line("#include \"kiln/backend/hip/kernels/conv/phases.hpp\"");
-  write_epilogue(t, p, epilogue, along_rows, width);
+  const std::size_t boxed = tile.boxes != 0 ? boxed_operand(p) : 0;
+  write_epilogue(t, p, epilogue, along_rows, width, boxed);
   if (!wgmma) {
     const auto word = [](bool b) { return b ? "true" : "false"; };
     const auto whole = [&](const gemm_factor& f, std::int64_t lines, int of) {
@@ -326,10 +226,10 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
     t.line("shift_to_phase<", f->rows, ", ", f->cols, ", ", f->first_row, ", ", f->first_col,
            ">(a, result.place, entry_of(s) / s.inner_batch);");
   if (wgmma)
-    t.line(tile.in_turns() ? "gemm_in_turns<" : "gemm_on_wgmma<", stored_name(p.type), ", ", tile.cols,
-           !tile.in_turns() ? ">(a, b, result, s, shared);"
-           : tile.alternate ? ", true>(a, b, result, s, map_a, map_b, shared);"
-                            : ", false>(a, b, result, s, map_a, map_b, shared);");
+    t.line(tile.in_turns()
+               ? cat("gemm_in_turns<", stored_name(p.type), ", turns_tile{", tile.cols, ", ",
+                     tile.alternate ? "true, " : "false, ", tile.boxes, "}>(a, b, result, s, maps, shared);")
+               : cat("gemm_on_wgmma<", stored_name(p.type), ", ", tile.cols, ">(a, b, result, s, shared);"));
   else if (tile.cluster)
     t.line("gemm_in_cluster<atom, tile, ", tile.splits, ">(a, b, result, s, shared);");
   else
@@ -347,6 +247,8 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
                static_cast<unsigned>(tile.splits)};
   if (tile.in_turns()) {
     plan.boxes_a = boxes_of(p, p.a, p.rows, tile.rows), plan.boxes_b = boxes_of(p, p.b, p.cols, tile.cols);
+    if (tile.boxes != 0) plan.boxes_result = boxes_of_positions(p, 0);
+    if (boxed != 0) plan.boxes_operand = boxes_of_positions(p, boxed), plan.boxed = boxed;
   }
   plan.shared_bytes = where.shared_bytes_apart(shared_bytes_of(p, tile, where), std::int64_t{plan.grid.x} * plan.grid.y,
                                                tile.cluster ? tile.splits : 1);
@@ -380,13 +282,15 @@ void run_gemm(const gemm_plan& plan, const function& f, device_queue& queue, std
     sizes.arrivals = reinterpret_cast<int*>(scratch.data() + plan.partial_bytes);
     queue.fill(sizes.arrivals, 0, plan.scratch_bytes - plan.partial_bytes);
   }
-  gpu::tensor_map maps[2];
-  if (plan.boxes_a) {
-    tensor_boxes boxes[2] = {*plan.boxes_a, *plan.boxes_b};
-    boxes[0].base = a, boxes[1].base = b;
-    for (std::size_t k = 0; k < 2; ++k) maps[k] = f.map(boxes[k]);
-  }
-  void* values[] = {address_of(fa, a), address_of(fb, b), to.data(), &sizes, &maps[0], &maps[1], nullptr};
+  gpu::turns_maps maps{};
+  const auto map = [&](gpu::tensor_map& one, std::optional<tensor_boxes> boxes, const void* base) {
+    if (!boxes) return;
+    boxes->base = base;
+    one = f.map(*boxes);
+  };
+  map(maps.a, plan.boxes_a, a), map(maps.b, plan.boxes_b, b), map(maps.result, plan.boxes_result, result);
+  if (plan.boxed != 0) map(maps.operand, plan.boxes_operand, extra[plan.boxed - 1]);
+  void* values[] = {address_of(fa, a), address_of(fb, b), to.data(), &sizes, &maps, nullptr};
   extent3 grid = plan.grid;
   if (entries != 0) grid.x = blocks_of(entries * sizes.tiles_m * sizes.tiles_n);
   f.give(queue, grid, plan.block, plan.shared_bytes, values);

@@ -11,8 +11,7 @@
 namespace kiln::hip {
 
 /// What their kernels are passed beside what all products are.
-constexpr std::string_view mapped_parameters =
-    ", const __grid_constant__ tensor_map map_a, const __grid_constant__ tensor_map map_b";
+constexpr std::string_view mapped_parameters = ", const __grid_constant__ turns_maps maps";
 
 /// How the copy unit reads a factor in boxes of `lines` rows or windows; empty where it can't.
 inline std::optional<tensor_boxes> boxes_of(const gemm_problem& p, const gemm_factor& f, std::int64_t rows, int lines) {
@@ -53,36 +52,80 @@ inline std::optional<tensor_boxes> boxes_of(const gemm_problem& p, const gemm_fa
   return to;
 }
 
+/// How the copy unit moves a tensor over the positions of a product in boxes: the result, or the epilogue's operand
+/// `k`; empty where it can't. Rows that are pixels of lines or images are those, since these may lie apart.
+inline std::optional<tensor_boxes> boxes_of_positions(const gemm_problem& p, std::size_t k) {
+  constexpr std::int64_t width = 2, aligned = 16;
+  const std::int64_t line = p.steps[k][0], row = p.steps[k][2], lines = p.pixels != 0 ? p.rows / p.pixels : 1;
+  const auto moves = [&](std::int64_t step) { return step > 0 && step * width % aligned == 0; };
+  if (size_of(p.types[k]) != width || p.phases || p.steps[k][3] != 1 || !moves(row) || (lines > 1 && !moves(line)) ||
+      p.aligned[k] < aligned)
+    return std::nullopt;
+  const auto count = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
+  tensor_boxes to;
+  to.bfloat16 = p.types[k] == dtype::bf16;
+  to.along = to.across = static_cast<unsigned>(gpu::turns_tile::part);
+  to.extents[0] = count(p.cols), to.step_bytes[0] = count(row * width);
+  if (!lies_apart(p)) {
+    to.extents[1] = count(p.rows);
+    return to;
+  }
+  to.rank = 3;
+  to.extents[1] = count(p.pixels), to.extents[2] = count(lines);
+  to.step_bytes[1] = count(lines > 1 ? line * width : aligned);
+  return to;
+}
+/// Which operand of the epilogue blocks that work tile after tile have the copy unit bring; 0: none.
+inline std::size_t boxed_operand(const gemm_problem& p) {
+  for (std::size_t k = 1; k < p.steps.size(); ++k)
+    if (boxes_of_positions(p, k)) return k;
+  return 0;
+}
+/// Boxes of each group of warps through which results leave; 0 where they can't. Operands are brought boxes ahead.
+inline int boxes_of_results(const gemm_problem& p, int cols) {
+  if (!boxes_of_positions(p, 0)) return 0;
+  return boxed_operand(p) != 0 ? 4 : cols == 256 ? 2 : 3;
+}
+
 /// Their tiles: wide ones are summed by both groups of warps together, the others also by one after the other.
 inline void add_tiles_in_turns(std::vector<gemm_tile>& to, const gemm_problem& p) {
   using t = gpu::turns_tile;
   if (p.depth <= 0 || !boxes_of(p, p.a, p.rows, t::rows)) return;
   for (const int cols : {256, 128, 64}) {
     if (!boxes_of(p, p.b, p.cols, cols)) continue;
-    gemm_tile tile{"wgmma", t::rows, cols, t::depth, t::warps_m, t::warps_n, t{cols}.stages()};
+    const int boxes = boxes_of_results(p, cols);
+    gemm_tile tile{"wgmma", t::rows, cols, t::depth, t::warps_m, t::warps_n, t{cols, false, boxes}.stages()};
+    tile.boxes = boxes;
     to.push_back(tile);
     tile.alternate = true;
     if (cols < 256) to.push_back(tile);
   }
 }
 
-/// The tile of large results whose epilogue reads an element for each of theirs: two blocks share a multiprocessor. Of
-/// ResNet-50's convolutions with a shortcut, up to a depth of 512, no other tile takes less than 0.95 of its time.
+/// The tile of large results for each of whose elements lanes read another: two blocks share a multiprocessor. Where
+/// results leave through sums, no other took less than 0.95 of its time of ResNet-50's convolutions with a shortcut.
 inline bool stores_much(const gemm_tile& t) {
   return t.atom == "wgmma" && !t.in_turns() && t.cols == 128 && t.splits == 1;
 }
 
-/// Cycles of a product whose blocks work tile after tile, each a multiprocessor's only one. `operand_bytes` are of what
-/// the epilogue reads for each element.
-inline double time_in_turns(const gemm_tile& t, double steps, double tiles, double processors, double operand_bytes) {
+/// Cycles of a product whose blocks work tile after tile, each a multiprocessor's only one. `lane_bytes` are of what
+/// lanes read for each element, `boxed_bytes` of what the copy unit brings.
+inline double time_in_turns(const gemm_tile& t, double steps, double tiles, double processors, double lane_bytes,
+                            double boxed_bytes) {
   // fitted to times of ResNet-50's convolutions on an H200. A group alone multiplies more slowly than two, and stores
   // more slowly
+  struct cycles {
+    double rate, least_step;        // products a cycle; cycles of a step
+    double stored, by_lane, boxed;  // cycles of an element, and of a byte that is read for it
+  };
   constexpr double begin = 4000;
+  constexpr cycles sums{1850, 440, 0.28, 0.13, 0}, sums_alternate{1430, 520, 0.59, 0.3, 0};
+  constexpr cycles boxes{2060, 530, 0.135, 0.13, 0.03}, boxes_alternate{1710, 550, 0.27, 0.3, 0.064};
+  const cycles& c = t.boxes != 0 ? (t.alternate ? boxes_alternate : boxes) : t.alternate ? sums_alternate : sums;
   const double area = static_cast<double>(t.rows) * t.cols, each = std::ceil(tiles / processors);
-  const double rate = t.alternate ? 1430 : 1850, least_step = t.alternate ? 520 : 440;
-  const double products = steps * std::max(area * t.depth / rate, least_step);
-  if (!t.alternate) return begin + each * (products + area * (0.28 + 0.13 * operand_bytes));
-  const double stored = area * (0.59 + 0.3 * operand_bytes);
+  const double products = steps * std::max(area * t.depth / c.rate, c.least_step);
+  const double stored = area * (c.stored + c.by_lane * lane_bytes + c.boxed * boxed_bytes);
+  if (!t.alternate) return begin + each * (products + stored);
   return begin + each * std::max(products, (products + stored) / 2) + stored / 2;
 }
 

@@ -39,7 +39,7 @@ template <class Registers, int Count> KILN_FN void hold_all(Registers (&of)[Coun
   for (int i = 0; i < Count; ++i) hold(of[i].at);
 }
 /// Makes what this thread wrote to shared memory visible to wgmma.
-KILN_FN void fence_for_wgmma() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+KILN_FN void fence_for_wgmma() { fence_shared(); }
 
 #define KILN_EIGHT(how, c, i) \
   how(c[i]), how(c[i + 1]), how(c[i + 2]), how(c[i + 3]), how(c[i + 4]), how(c[i + 5]), how(c[i + 6]), how(c[i + 7])
@@ -119,6 +119,28 @@ KILN_FN void multiply_wgmma_64(fragment<float, 8> (&c)[4], const u32 (&a)[4], u6
 #undef KILN_STARTS
 #undef KILN_WGMMA
 #undef KILN_EIGHT
+#elif !KILN_DEVICE
+/// The same by lanes that the CPU runs, each of which sums its elements at once. Shared memory begins at a multiple of
+/// 1024 bytes.
+template <bool DepthContiguous> u64 describe_tile(const void* at) {
+  static_assert(DepthContiguous);
+  return reinterpret_cast<u64>(at);
+}
+inline void wgmma_fence() {}
+inline void wgmma_commit() {}
+template <int Pending> void wgmma_wait() {}
+template <class T, int TransposedA, int TransposedB, int Sums> void multiply_wgmma(float (&c)[Sums], u64 a, u64 b) {
+  static_assert(TransposedA == 0 && TransposedB == 0);
+  const auto element = [](u64 tile, int line, int depth) {
+    const u64 at = tile + static_cast<u64>(line * 128 + depth * static_cast<int>(sizeof(T)));
+    return widen(*reinterpret_cast<const T*>(at ^ (at >> 7 & 7) << 4));
+  };
+  for (int i = 0; i < Sums; ++i) {
+    const place p = atom_mma<T>::c_at(lane_index(), i % 8);
+    const int row = thread_index() / warp_lanes % 4 * 16 + p.row, col = i / 8 * 16 + p.depth;
+    for (int k = 0; k < 16; ++k) c[i] += element(a, row, k) * element(b, col, k);
+  }
+}
 #endif
 
 }  // namespace kiln::gpu

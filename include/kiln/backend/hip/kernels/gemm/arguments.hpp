@@ -106,17 +106,34 @@ struct wgmma_tile {
   }
 };
 
-/// A tile of `gemm_in_turns`: one warp has tiles copied, three more prefetch, and two groups of four sum 64 rows each
-/// or, where they alternate, a tile each, over depths of 64. A block has a multiprocessor for itself and works tile
-/// after tile; results leave in parts of 64 columns, through memory of their own.
+/// A tile of `gemm_in_turns`: one warp has tiles copied, two more what the epilogue reads, and two groups of four sum
+/// 64 rows each or, where they alternate, a tile each, over depths of 64. A block has a multiprocessor for itself and
+/// works tile after tile; results leave in parts of 64 columns, through memory of their own: sums of 32 bits, or a ring
+/// of boxes of the result's elements for each group.
 struct turns_tile {
   static constexpr int rows = 128, depth = 64, warps_m = 12, warps_n = 1, copying = 4, part = 64;
+  static constexpr int line_bytes = depth * 2, box_bytes = 64 * part * 2;
+  static constexpr int most_stages = 8, block_bytes = 227 * 1024, barrier_bytes = 512;  // of sm_90's shared memory
   int cols;
-  constexpr int stages() const { return cols == 256 ? 4 : cols == 128 ? 6 : 8; }
-  constexpr int stage_bytes() const { return (rows + cols) * depth * 2; }
-  constexpr int staging_at() const { return stages() * stage_bytes(); }
-  constexpr int barriers_at() const { return staging_at() + rows * staging_step(part) * 4; }
-  constexpr int shared_bytes() const { return barriers_at() + (2 * stages() + 2) * 8; }
+  bool alternate = false;
+  int boxes = 0;  ///< of a group, where results leave through them
+  constexpr int stage_bytes() const { return (rows + cols) * line_bytes; }
+  constexpr int leaving_bytes() const { return boxes != 0 ? 2 * boxes * box_bytes : rows * staging_step(part) * 4; }
+  constexpr int stages() const {
+    const int fit = (block_bytes - barrier_bytes - leaving_bytes()) / stage_bytes();
+    return fit < most_stages ? fit : most_stages;
+  }
+  constexpr int leaving_at() const { return stages() * stage_bytes(); }
+  constexpr int barriers_at() const { return leaving_at() + leaving_bytes(); }
+  constexpr int barriers() const { return 2 * stages() + 2 + 4 * boxes; }
+  constexpr int shared_bytes() const { return barriers_at() + barriers() * 8; }
 };
+
+/// What a block of `gemm_in_turns` has the copy unit read and write: the factors, the result, and what the epilogue
+/// reads in boxes.
+struct turns_maps {
+  tensor_map a, b, result, operand;
+};
+static_assert(sizeof(turns_maps) == 512);
 
 }  // namespace kiln::gpu

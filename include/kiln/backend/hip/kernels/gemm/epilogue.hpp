@@ -12,6 +12,7 @@ struct position {
 /// The result of a GEMM. With `Pixels`, rows count the pixels of all images of a batch: the first batch index of a
 /// position is then the image.
 template <class T, bool Pixels> struct result_place : result_argument<T> {
+  static constexpr bool apart = Pixels;
   KILN_FN position at(int b0, int b1, int row, int col) const {
     if constexpr (Pixels) return {row / this->pixels, b1, row % this->pixels, col};
     return {b0, b1, row, col};

@@ -12,11 +12,13 @@ namespace kiln::gpu {
 
 /// The lane that runs now and what it waits for: whoever runs the lanes defines these.
 struct emulated_lane {
-  int thread = 0, block_x = 0, block_y = 0;
+  int thread = 0, block_x = 0, block_y = 0, blocks_x = 1;
 };
 extern emulated_lane now;
 void wait_for_block();
 void wait_for_warp();
+/// Lets the other lanes go on before this one does.
+void wait_for_others();
 /// One slot a thread of the block, which its warp reads after a wait.
 std::byte* exchange_slot(int thread);
 inline constexpr int exchange_bytes = 256;
@@ -27,6 +29,7 @@ inline int thread_index() { return now.thread; }
 inline int lane_index() { return now.thread % warp_lanes; }
 inline int block_x() { return now.block_x; }
 inline int block_y() { return now.block_y; }
+inline int blocks_x() { return now.blocks_x; }
 inline void sync_block() { wait_for_block(); }
 inline void sync_warp() { wait_for_warp(); }
 inline void fence_device() {}

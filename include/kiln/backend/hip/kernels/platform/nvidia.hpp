@@ -154,8 +154,12 @@ KILN_FN void arrive_and_expect(u64* at, int bytes) {
 }
 /// Makes barriers known to the copy unit.
 KILN_FN void fence_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
-/// Waits for the `Threads` threads that call it.
-template <int Threads> KILN_FN void sync_some() { asm volatile("bar.sync 1, %0;" ::"n"(Threads) : "memory"); }
+/// Waits for the `Threads` threads that call it with this number, from 1 to 15.
+template <int Threads> KILN_FN void sync_some(int number) {
+  asm volatile("bar.sync %0, %1;" ::"r"(number), "n"(Threads) : "memory");
+}
+/// Makes what this thread wrote to shared memory visible to the copy unit and to wgmma.
+KILN_FN void fence_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 /// Starts the copy of a box of a matrix to shared memory by the copy unit (PTX ISA, "cp.async.bulk.tensor"); elements
 /// outside of the matrix are 0.
 KILN_FN void copy_box(void* to, const tensor_map& map, int along, int across, u64* barrier) {
@@ -176,6 +180,33 @@ KILN_FN void copy_windows(void* to, const tensor_map& map, int channel, int col,
       "l"(&map), "r"(channel), "r"(col), "r"(row), "r"(image), "r"(shared_address(barrier)),
       "h"(static_cast<u16>(right)), "h"(static_cast<u16>(down))
       : "memory");
+}
+/// Starts the copy of a box of shared memory to a matrix; what lies outside of the matrix is not written.
+KILN_FN void store_box(const tensor_map& map, const void* from, int along, int across) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map),
+               "r"(along), "r"(across), "r"(shared_address(from))
+               : "memory");
+}
+/// The same of consecutive places of lines, the first one at (`line`, `place`), whose lines follow one another: the box
+/// goes on with the next line where one ends.
+KILN_FN void copy_places(void* to, const tensor_map& map, int along, int place, int line, u64* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], "
+      "[%5], {%6};" ::"r"(shared_address(to)),
+      "l"(&map), "r"(along), "r"(place), "r"(line), "r"(shared_address(barrier)), "h"(static_cast<u16>(0))
+      : "memory");
+}
+KILN_FN void store_places(const tensor_map& map, const void* from, int along, int place, int line) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&map),
+      "r"(along), "r"(place), "r"(line), "r"(shared_address(from))
+      : "memory");
+}
+/// Closes the group of this thread's stores since the last one.
+KILN_FN void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+/// Waits until of this thread's groups all but the last `Pending` have read shared memory.
+template <int Pending> KILN_FN void await_stores() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
 KILN_FN void await_barrier(u64* at, int phase) {
   asm volatile(

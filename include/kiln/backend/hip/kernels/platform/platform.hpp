@@ -10,6 +10,7 @@
 #include "kiln/backend/hip/kernels/platform/amd.hpp"
 #else
 #include "kiln/backend/hip/kernels/platform/emulated.hpp"
+#include "kiln/backend/hip/kernels/platform/emulated_copies.hpp"
 #endif
 
 namespace kiln::gpu {

@@ -1,0 +1,145 @@
+// Which products blocks work tile after tile, and how the copy unit of sm_90 is told to read and write for them.
+#include <gmock/gmock.h>
+
+#include "hip_kernels/plan_cases.hpp"
+
+namespace kiln::testing {
+namespace {
+
+// How the copy unit is told to read windows: from the first one's corner to the last one's, in bytes and elements.
+TEST(tile_kernels, windows_are_boxes_of_the_copy_unit) {
+  hip::gemm_problem p = product_of(64 * 14 * 14, 256, 256 * 9, false);
+  p.channels = 256, p.images = 64, p.pixels = 14 * 14;
+  hip::image_argument image{};
+  image.channel_step = 1, image.col_step = 256, image.row_step = 28 * 256, image.image_step = 28 * 28 * 256;
+  image.planes = 1, image.height = image.width = 28, image.out_rows = image.out_cols = 14, image.out_pixels = 196;
+  image.stride_rows = image.stride_cols = 2, image.dilation_rows = image.dilation_cols = 1;
+  image.pad_rows = image.pad_cols = 1;
+  p.a = {image, true, 8, "64, 8, 256, 3, 3"};
+  const hip::architecture where = hip::architecture::named("sm_90");
+  const auto first = [&] { return hip::tiles_for(p, where).front(); };
+  ASSERT_TRUE(first().in_turns());
+  const hip::gemm_plan plan = hip::plan_gemm(p, nullptr, first(), where);
+  ASSERT_TRUE(plan.boxes_a && plan.boxes_b);
+  EXPECT_EQ(plan.grid.x, 98u);
+  const hip::tensor_boxes &a = *plan.boxes_a, &b = *plan.boxes_b;
+  EXPECT_EQ(a.rank, 4);
+  EXPECT_THAT(a.extents, ::testing::ElementsAre(256, 28, 28, 64));
+  EXPECT_THAT(a.step_bytes, ::testing::ElementsAre(512, 28 * 512, 28 * 28 * 512));
+  EXPECT_THAT(a.lower, ::testing::ElementsAre(-1, -1));
+  EXPECT_THAT(a.upper, ::testing::ElementsAre(-2, -2));  // the last window begins at 25 of 27
+  EXPECT_THAT(a.stride, ::testing::ElementsAre(1, 2, 2, 1));
+  EXPECT_EQ(a.across, 128u);
+  EXPECT_EQ(b.rank, 2);
+  EXPECT_EQ(b.extents[0], 256u * 9);
+  EXPECT_EQ(b.extents[1], 256u);
+  EXPECT_EQ(b.step_bytes[0], 256u * 9 * 2);
+  EXPECT_EQ(b.across, static_cast<unsigned>(first().cols));
+  // images that are one and the same, or lie at no distance because there is one
+  std::get<hip::image_argument>(p.a.value).image_step = 0;
+  EXPECT_FALSE(first().in_turns());
+  p.images = 1;
+  EXPECT_TRUE(first().in_turns());
+  p.images = 64, std::get<hip::image_argument>(p.a.value).image_step = 28 * 28 * 256;
+  // channels that are no multiple of a box, corners too far away, kernels that run backwards
+  p.channels = 96, p.depth = 96 * 9;
+  EXPECT_FALSE(first().in_turns());
+  p.channels = 256, p.depth = 256 * 9;
+  std::get<hip::image_argument>(p.a.value).pad_cols = 128;
+  EXPECT_FALSE(first().in_turns());
+  std::get<hip::image_argument>(p.a.value).pad_cols = 1;
+  p.a.image_arguments += ", image_places<0, true, 1, 1, 1>";
+  EXPECT_FALSE(first().in_turns());
+}
+// A phase of a transposed convolution whose kernel is 4 x 6 in strides of 2: windows begin with their last tap.
+TEST(tile_kernels, phases_are_boxes_of_the_copy_unit) {
+  hip::gemm_problem p = product_of(64 * 14 * 20, 64, 128 * 6, false);
+  p.channels = 128, p.images = 64, p.pixels = 20;
+  hip::image_argument image{};
+  image.channel_step = 1, image.col_step = 128, image.row_step = 20 * 128, image.image_step = 14 * 20 * 128;
+  image.planes = 1, image.height = image.out_rows = 14, image.width = image.out_cols = 20, image.out_pixels = 280;
+  image.stride_rows = image.stride_cols = 2, image.dilation_rows = image.dilation_cols = 1;
+  image.pad_rows = 1, image.pad_cols = 0;
+  p.a = {image, true, 8, "128, 8, 128, 2, 3, image_places<0, true, 1, 1, 1>", 2, 3};
+  const hip::architecture where = hip::architecture::named("sm_90");
+  const hip::gemm_tile tile = hip::tiles_for(p, where).front();
+  ASSERT_TRUE(tile.in_turns());
+  const hip::gemm_plan plan = hip::plan_gemm(p, nullptr, tile, where);
+  ASSERT_TRUE(plan.boxes_a);
+  EXPECT_THAT(plan.boxes_a->extents, ::testing::ElementsAre(128, 20, 14, 64));
+  EXPECT_THAT(plan.boxes_a->lower, ::testing::ElementsAre(-2, 0));  // columns, rows
+  EXPECT_THAT(plan.boxes_a->upper, ::testing::ElementsAre(-2, 0));  // as far from the last pixel
+  EXPECT_THAT(plan.boxes_a->stride, ::testing::ElementsAre(1, 1, 1, 1));
+  if (why_skipped("sm_90").empty()) {
+    EXPECT_FALSE(hip::compile(plan.what, where, {}).empty());
+  }
+}
+// Which products work tile after tile: all but those for each of whose results lanes read an element themselves.
+TEST(tile_kernels, products_in_turns) {
+  const hip::architecture where = hip::architecture::named("sm_90");
+  const auto first = [&](std::int64_t rows, std::int64_t cols, std::int64_t depth, bool adds) {
+    return hip::tiles_for(product_of(rows, cols, depth, adds), where).front();
+  };
+  EXPECT_TRUE(first(12544, 256, 1024, false).in_turns());
+  EXPECT_TRUE(first(200704, 64, 256, false).in_turns());
+  EXPECT_EQ(first(200704, 64, 256, false).cols, 64);
+  EXPECT_EQ(first(50176, 128, 512, false).cols, 128);
+  EXPECT_EQ(first(12544, 256, 1024, false).cols, 256);
+  EXPECT_TRUE(first(200704, 256, 64, false).in_turns());
+  // groups of warps alternate where there is little to multiply beside what is stored
+  EXPECT_TRUE(first(200704, 64, 576, false).alternate);
+  EXPECT_TRUE(first(65536, 64, 512, false).alternate);
+  EXPECT_FALSE(first(50176, 128, 1152, false).alternate);
+  EXPECT_FALSE(first(12544, 256, 2304, false).alternate);
+  for (const auto& tile : {first(200704, 256, 64, true), first(12544, 1024, 256, true)}) {
+    EXPECT_TRUE(tile.in_turns());
+    EXPECT_TRUE(tile.alternate);
+    EXPECT_EQ(tile.cols, 128);
+    EXPECT_EQ(tile.boxes, 4);
+  }
+  hip::gemm_problem wide = product_of(200704, 256, 64, true);
+  wide.types[1] = dtype::f32;
+  const hip::gemm_tile tile = hip::tiles_for(wide, where).front();
+  EXPECT_EQ(tile.atom, "wgmma");
+  EXPECT_FALSE(tile.in_turns());
+  EXPECT_EQ(tile.cols, 128);
+}
+// How the copy unit writes results and brings what the epilogue adds; rows of lines that lie apart are places of these.
+TEST(tile_kernels, results_are_boxes_of_the_copy_unit) {
+  const hip::architecture where = hip::architecture::named("sm_90");
+  hip::gemm_problem p = product_of(4000 * 48, 256, 128, true);
+  for (auto& steps : p.steps) steps[2] = 264;
+  const auto plan_of = [&] { return hip::plan_gemm(p, nullptr, hip::tiles_for(p, where).front(), where); };
+  hip::gemm_plan plan = plan_of();
+  ASSERT_TRUE(plan.boxes_result && plan.boxes_operand);
+  EXPECT_EQ(plan.boxed, 1u);
+  EXPECT_EQ(plan.boxes_result->rank, 2);
+  EXPECT_EQ(plan.boxes_result->extents[0], 256u);
+  EXPECT_EQ(plan.boxes_result->extents[1], 4000u * 48);
+  EXPECT_EQ(plan.boxes_result->step_bytes[0], 528u);
+  EXPECT_EQ(plan.boxes_result->across, 64u);
+  p.pixels = 48, p.steps[0][0] = 50 * 264, p.steps[1][0] = 48 * 264;
+  plan = plan_of();
+  ASSERT_TRUE(plan.boxes_result && plan.boxes_operand);
+  for (const hip::tensor_boxes& boxes : {*plan.boxes_result, *plan.boxes_operand}) {
+    EXPECT_EQ(boxes.rank, 3);
+    EXPECT_EQ(boxes.extents[1], 48u);
+    EXPECT_EQ(boxes.extents[2], 4000u);
+    EXPECT_EQ(boxes.step_bytes[0], 528u);
+  }
+  EXPECT_EQ(plan.boxes_result->step_bytes[1], 50u * 528);
+  EXPECT_EQ(plan.boxes_operand->step_bytes[1], 48u * 528);
+  // steps that are no multiple of 16 bytes, types of other sizes, an address in between
+  const auto boxes_of_first = [&] { return hip::tiles_for(p, where).front().boxes; };
+  p.steps[0][0] += 4;
+  EXPECT_EQ(boxes_of_first(), 0);
+  p.steps[0][0] -= 4, p.types[0] = dtype::f32;
+  EXPECT_EQ(boxes_of_first(), 0);
+  p.types[0] = dtype::f16, p.aligned[0] = 8;
+  EXPECT_EQ(boxes_of_first(), 0);
+  p.aligned[0] = 16, p.aligned[1] = 2;
+  EXPECT_EQ(plan_of().boxed, 0u);
+}
+
+}  // namespace
+}  // namespace kiln::testing
