@@ -1,4 +1,4 @@
-"""Networks over long sequences: Whisper (base), wav2vec2, a temporal CNN, LSTM and GRU stacks."""
+"""Networks over long sequences: Whisper (base), wav2vec2, a temporal CNN, LSTM and GRU stacks, Conv-TasNet."""
 import numpy as np
 
 from layers import recurrent
@@ -97,3 +97,35 @@ def lstm_stack(g, small):
 @network((1, 8))
 def gru_both_ways(g, small):
     stack(g, "GRU", 3, 5 if small else 150, 161, 16 if small else 384, 2, linear_before_reset=1)
+
+
+@network((1,))
+def conv_tasnet(g, small):
+    """Luo and Mesgarani 2019: two seconds of sound at 8 kHz, two speakers; separable dilated convolutions, norms over all."""
+    samples, blocks, repeats = (1600, 2, 1) if small else (16000, 8, 3)
+    filters, length, narrow, wide = 512, 16, 128, 512
+    frames = (samples - length) // (length // 2) + 1
+
+    def norm_all(x, name, c):
+        mean = g.op("ReduceMean", x, axes=[1, 2], keepdims=1)
+        apart = g.op("Sub", x, mean)
+        var = g.op("ReduceMean", g.op("Mul", apart, apart), axes=[1, 2], keepdims=1)
+        y = g.op("Div", apart, g.op("Sqrt", g.op("Add", var, g.const(1e-8))))
+        return g.op("Add", g.op("Mul", y, g.weight(name + ".g", (c, 1), 0.1, 1.0)), g.weight(name + ".b", (c, 1), 0.02))
+    prelu = lambda x, name: g.op("PRelu", x, g.weight(name + ".a", (1, 1), 0.01, 0.25))
+    coded = g.op("Relu", g.conv1d(g.input("sound", [g.batch, 1, samples]), "encoder", 1, filters, length, length // 2, pads=[0, 0], bias=False))
+    x = g.conv1d(norm_all(coded, "n", filters), "in", filters, narrow, 1)
+    skips = None
+    for r in range(repeats):
+        for i in range(blocks):
+            n = f"b{r}.{i}"
+            y = norm_all(prelu(g.conv1d(x, n + ".1", narrow, wide, 1), n + ".p1"), n + ".n1", wide)
+            y = g.conv1d(y, n + ".2", wide, wide, 3, group=wide, pads=[2 ** i] * 2, dilation=2 ** i)
+            y = norm_all(prelu(y, n + ".p2"), n + ".n2", wide)
+            skip = g.conv1d(y, n + ".skip", wide, narrow, 1)
+            skips = g.op("Add", skips, skip) if skips else skip
+            x = g.op("Add", x, g.conv1d(y, n + ".3", wide, narrow, 1))
+    masks = g.op("Sigmoid", g.conv1d(prelu(skips, "p"), "masks", narrow, 2 * filters, 1))
+    apart = g.op("Mul", g.reshape(masks, g.batch, 2, filters, frames), g.op("Unsqueeze", coded, g.shape(1)))
+    y = g.op("ConvTranspose", g.reshape(apart, g.batch * 2, filters, frames), g.weight("decoder", (filters, 1, length), 0.05), kernel_shape=[length], strides=[length // 2])
+    g.output(g.reshape(y, g.batch, 2, -1), "speakers")

@@ -1,4 +1,4 @@
-"""Vision Transformers and networks over whole images: ViT-B/16, Swin-T, DETR, a YOLO with its NMS, U-Net, a Stable Diffusion block."""
+"""Vision Transformers and networks over whole images: ViT-B/16, Swin-T, DETR, a YOLO with its NMS, U-Net, a Stable Diffusion block, PoolFormer-S12."""
 import numpy as np
 
 from convolutional import conv_bn, resnet50_features
@@ -204,3 +204,27 @@ def diffusion_block(g, small):
     h = g.op("Add", h, g.linear(g.op("Mul", a, g.gelu_erf(b)), "t.down", 4 * c, c))
     h = g.rows(g.transpose(h, 0, 2, 1), c, side, side)
     g.output(g.op("Add", x, g.conv(h, "t.out", c, c, 1)), "out")
+
+
+@network((1,))
+def poolformer_s12(g, small):
+    """Yu et al. 2022 at 224 x 224: 3x3 means in the place of attention, norms over whole images (one group)."""
+    def group_norm(x, name, c, side):
+        y = g.op("InstanceNormalization", g.rows(x, 1, c * side * side), g.const([1.0]), g.const([0.0]), epsilon=1e-5)
+        y = g.op("Mul", g.rows(y, c, side, side), g.weight(name + ".g", (c, 1, 1), 0.1, 1.0))
+        return g.op("Add", y, g.weight(name + ".b", (c, 1, 1), 0.02))
+    x, cin, side = g.input("data", [g.batch, 3, 224, 224]), 3, 224
+    for i, (n, c) in enumerate([(2, 64), (2, 128), (6, 320), (2, 512)]):
+        x = g.conv(x, f"d{i}", cin, c, 7 if i == 0 else 3, 4 if i == 0 else 2, pad=2 if i == 0 else 1)
+        side, cin = side // (4 if i == 0 else 2), c
+        for j in range(1 if small else n):
+            name = f"s{i}.{j}"
+            y = group_norm(x, name + ".n1", c, side)
+            mean = g.op("AveragePool", y, kernel_shape=[3, 3], strides=[1, 1], pads=[1] * 4, count_include_pad=0)
+            y = g.op("Mul", g.op("Sub", mean, y), g.weight(name + ".s1", (c, 1, 1), 0.1, 0.3))
+            x = g.op("Add", x, y)
+            y = g.gelu_erf(g.conv(group_norm(x, name + ".n2", c, side), name + ".up", c, 4 * c, 1))
+            y = g.op("Mul", g.conv(y, name + ".down", 4 * c, c, 1), g.weight(name + ".s2", (c, 1, 1), 0.1, 0.3))
+            x = g.op("Add", x, y)
+    x = g.op("ReduceMean", group_norm(x, "n", cin, side), axes=[2, 3], keepdims=0)
+    g.classifier(x, cin, 1000)

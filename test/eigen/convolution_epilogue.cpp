@@ -51,7 +51,8 @@ value weight(builder& b, const problem& p, bool constant) {
 }
 
 // Convolutions of phases: extents that divide evenly and not, pads before alone, groups, one axis; and others: of one
-// and three axes, for whose phases no method takes less time, and one whose pads no phase has.
+// and three axes, for whose phases no method takes less time, one whose taps seldom read inside, and one whose pads no
+// phase has.
 TEST(convolution_epilogue, dilated_ones_are_convolutions_of_their_phases) {
   struct dilated {
     problem of;
@@ -67,6 +68,9 @@ TEST(convolution_epilogue, dilated_ones_are_convolutions_of_their_phases) {
         dilated{{"1-D", {2, 32, 301}, {32, 32, 3}, {.dilation = {3}, .pads = {3, 3}}}, false},
         dilated{{"3-D", {1, 16, 5, 10, 11}, {16, 16, 3, 3, 3}, {.dilation = {2, 2, 2}, .pads = {2, 2, 2, 2, 2, 2}}},
                 false},
+        dilated{
+            {"few taps inside", {1, 256, 25, 25}, {192, 256, 3, 3}, {.dilation = {16, 16}, .pads = {16, 16, 16, 16}}},
+            false},
         dilated{{"odd pads", {1, 64, 40, 40}, {64, 64, 3, 3}, {.dilation = {2, 2}, .pads = {1, 1, 2, 2}}}, false}}) {
     SCOPED_TRACE(p.name);
     dims channels(p.x.size() - 1, dimension(1));

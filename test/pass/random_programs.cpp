@@ -9,6 +9,7 @@
 #include "kiln/pass/remove_identity.hpp"
 #include "kiln/pass/simplify_algebra.hpp"
 #include "kiln/pass/simplify_views.hpp"
+#include "kiln/pass/unread_taps.hpp"
 #include "pass/evaluate.hpp"
 
 namespace kiln::test {
@@ -154,6 +155,7 @@ constexpr named passes[] = {
     {"simplify_algebra", [](program& p) { return simplify_algebra(p); }, 2e-5},
     {"fold_batch_norm", [](program& p) { return fold_batch_norm(p); }, 2e-5},
     {"move_pooling", [](program& p) { return move_pooling(p); }, 2e-5},
+    {"cut_unread_taps", [](program& p) { return cut_unread_taps(p); }, 2e-6},
 };
 
 TEST(random_programs, each_pass_keeps_the_results) {

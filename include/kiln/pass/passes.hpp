@@ -19,6 +19,7 @@
 #include "kiln/pass/sink_into_branches.hpp"
 #include "kiln/pass/sink_pointwise.hpp"
 #include "kiln/pass/split_rows.hpp"
+#include "kiln/pass/unread_taps.hpp"
 
 namespace kiln {
 
@@ -34,6 +35,7 @@ inline constexpr named_pass<Program> simplifying_passes[] = {
     {"halve_rotations", [](Program& p) { return halve_rotations(p); }},
     {"fold_batch_norm", [](Program& p) { return fold_batch_norm(p); }},
     {"move_pooling", [](Program& p) { return move_pooling(p); }},
+    {"cut_unread_taps", [](Program& p) { return cut_unread_taps(p); }},
     {"dead_code", [](Program& p) { return dead_code(p); }},
 };
 

@@ -48,7 +48,7 @@ constexpr bool writes_strided_channels(conv_method m) {
 /// What the cost of a method depends on besides the problem.
 struct conv_machine {
   double byte_cost = 1;      ///< time of a byte from a shared cache over that of a product; 1 on Intel's servers
-  bool matrix_unit = false;  ///< the processor has one, which multiplies windows
+  bool matrix_unit = false;  ///< the processor has one: a GEMM on it takes less work, counted in products of vectors
 };
 
 /// Estimated work of a convolution in multiplications, for the given layouts of input and output; infinite where the
@@ -83,9 +83,11 @@ template <class T> class conv_cost {
         const bool copies = im2col_convolution<T>::gathers_whole_rows(p_);
         const double packing = p_.pointwise() ? 2 : p_.taps() == 1 ? 8 : copies ? 12 : p_.stride[2] > 2 ? 80 : 40;
         const double short_tiles = p_.taps() == 1 ? 1 : 1 + 8 / depth_;
+        const bool on_unit = machine_.matrix_unit && p_.groups == 1;
+        const double unit = on_unit ? matrix_unit_gain<T>(p_.out_channels, pixels, p_.depth(), 0) : 1;
         return 1.05 * useful_ * short_tiles * static_cast<double>(round_up(pixels, native_lanes<T>)) /
                static_cast<double>(pixels) *
-               (1 + packing / static_cast<double>(std::max<std::int64_t>(1, p_.group_outputs())));
+               (1 / unit + packing / static_cast<double>(std::max<std::int64_t>(1, p_.group_outputs())));
       }
       case conv_method::depthwise_nchw: {
         const bool serves = p_.group_inputs() == 1 && p_.group_outputs() <= 8;
@@ -106,7 +108,8 @@ template <class T> class conv_cost {
       case conv_method::winograd_1d: return winograd_1d();
       case conv_method::nhwc_gemm:
         return nhwc_gemm_convolution<T>::serves(p_)
-                   ? direct_ + 4 * pixels_ * depth_ * (p_.padded() ? 1.0 : 0.0) / 9 + conversion_
+                   ? direct_ * window_cut(p_).share() / unit_gain() +
+                         4 * pixels_ * depth_ * (p_.padded() ? 1.0 : 0.0) / 9 + conversion_
                    : never;
       case conv_method::winograd_2x2:
         return with_winograd_2x2<T>(p_, [&]<class Winograd>() { return winograd<Winograd>(); });
@@ -178,9 +181,12 @@ template <class T> class conv_cost {
     // Reading the weights takes as long as multiplying three tiles by them.
     const double near_work = std::max(tiles, 3.0) * all * inputs * outputs + 12 * tiles * transformed;
     const double least = p_.near_weights ? std::min(far, groups * near_work) : far;
-    // At stride 2, where Winograd saves least, its work counts the products that a matrix unit makes in that time.
-    const bool beside_unit = Winograd::stride > 1 && machine_.matrix_unit;
-    return least * (beside_unit ? nhwc_gemm_convolution<T>::matrix_unit_gain(p_) : 1) + conversion_;
+    return least + conversion_;
+  }
+
+  // The speedup of a matrix unit, if there is one, over vectors for NHWC's GEMM.
+  constexpr double unit_gain() const {
+    return machine_.matrix_unit ? nhwc_gemm_convolution<T>::matrix_unit_gain(p_) : 1;
   }
 
   conv_problem p_;

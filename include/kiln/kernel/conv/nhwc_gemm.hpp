@@ -4,6 +4,7 @@
 #include "kiln/kernel/conv/problem.hpp"
 #include "kiln/kernel/conv/weight_lines.hpp"
 #include "kiln/kernel/conv/window_left.hpp"
+#include "kiln/kernel/conv/window_parts.hpp"
 #include "kiln/kernel/conv/window_tile.hpp"
 #include "kiln/kernel/gemm/prologue.hpp"
 
@@ -12,7 +13,7 @@ namespace kiln::kernels {
 /// Two-dimensional NHWC convolution: a GEMM of output pixels with packed weights [taps * channels, outputs]. In
 /// vectors, its left rows are windows read in place: a task is a strip of output rows and some panels of output
 /// channels, and where the kernel reaches outside, the strip's input rows are copied with their padding. Where a matrix
-/// unit gains, it takes copies of the windows (im2col).
+/// unit gains, it takes copies of the windows (im2col). Windows that reach far outside are computed in parts.
 template <class T> class nhwc_gemm_convolution {
  public:
   static constexpr bool serves(const conv_problem& p) {
@@ -26,7 +27,8 @@ template <class T> class nhwc_gemm_convolution {
         width_(std::max<std::int64_t>(1, problem.output(2))),
         inputs_(problem.group_inputs()),
         outputs_(problem.group_outputs()),
-        depth_(problem.depth()) {
+        depth_(problem.depth()),
+        parts_(problem, workers) {
     constexpr std::int64_t strip_bytes = 256 * 1024;
     copied_ = p_.padded();
     plain_ = p_.pointwise();
@@ -80,6 +82,7 @@ template <class T> class nhwc_gemm_convolution {
 
   /// Elements of scratch for each worker.
   std::int64_t scratch_size() const {
+    if (!parts_.empty()) return parts_.scratch_size();
     const std::int64_t split =
         p_.groups == 1 ? matrix_unit_scratch_size<T>(p_.batch * height_ * width_, outputs_, depth_) : 0;
     if (plain_) return split;
@@ -97,6 +100,7 @@ template <class T> class nhwc_gemm_convolution {
       const gemm_problem<T> g = product(input, in_step, weights, output, out_step);
       return p_.groups == 1 ? gemm(pool, g, scratch, epilogue) : multiply_groups(pool, g, epilogue);
     }
+    if (!parts_.empty()) return parts_.run(pool, input, in_step, weights, output, out_step, scratch, epilogue);
     if (windows_on_matrix_unit(pool, input, in_step, weights, output, out_step, scratch, epilogue)) return;
     const std::int64_t each = round_up(scratch_size(), native_lanes<T>);
     for (unsigned w = 0; w < pool.size() && copied_; ++w) mark_strip(scratch + w * each, -1);
@@ -144,10 +148,11 @@ template <class T> class nhwc_gemm_convolution {
     gemm_with_prologue(pool, product(input, in_step, weights, output, out_step), prologue, scratch, epilogue);
   }
 
-  /// The speedup of a matrix unit over vectors for the windows; 1 where vectors multiply them.
+  /// The speedup of a matrix unit over vectors; 1 where vectors multiply.
   static constexpr double matrix_unit_gain(const conv_problem& p) {
-    if (p.groups != 1 || p.pointwise()) return 1;
-    return kernels::matrix_unit_gain<T>(p.batch * p.output_pixels(), p.out_channels, p.depth(), window_left<T>::fetch);
+    if (p.groups != 1) return 1;
+    return kernels::matrix_unit_gain<T>(p.batch * p.output_pixels(), p.out_channels, p.depth(),
+                                        p.pointwise() ? 0 : window_left<T>::fetch);
   }
 
  private:
@@ -338,6 +343,7 @@ template <class T> class nhwc_gemm_convolution {
 
   conv_problem p_;
   std::int64_t height_, width_, inputs_, outputs_, depth_;
+  windows_in_parts<T> parts_;  // where windows reach far outside
   bool copied_ = false;        // the padded strip is copied; otherwise the input is read in place
   bool plain_ = false;         // one GEMM over all pixels
   bool narrow_ = false;        // a group has one vector of output channels

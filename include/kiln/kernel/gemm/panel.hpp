@@ -64,7 +64,7 @@ template <class T, class Step, class Stored, class Epilogue>
 void multiply_few_rows(std::int64_t depth, const T* a, std::ptrdiff_t a_row, int rows, Step step, const Stored* b,
                        std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_row, int cols, bool accumulate, bool far,
                        Epilogue&& epilogue) {
-  const T* row[most_streamed_rows<T, Stored>] = {};
+  const T* row[most_streamed_rows<T>] = {};
   for (int r = 0; r < rows; ++r) row[r] = a + r * a_row;
   const int vectors = static_cast<int>(ceil_div(cols, native_lanes<T>));
   run_stream_tile<T, Step>(rows, vectors, depth, row, step, b, b_step, c, c_row, cols, accumulate, far);
@@ -78,7 +78,9 @@ template <class T, class Step, class Epilogue>
 void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::int64_t rows, Step step, const T* b,
                     std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_row, int cols, bool accumulate,
                     const coming_block<T>& next, Epilogue&& epilogue) {
-  if (rows <= streamed_rows)
+  // Of more rows than `streamed_rows` the sums are added in the order in which larger tiles add them.
+  const bool streams = next.far && !accumulate && b_step == round_up(cols, native_lanes<T>);
+  if (rows <= (streams ? most_streamed_rows<T> : streamed_rows))
     return multiply_few_rows(depth, a, a_row, static_cast<int>(rows), step, b, b_step, c, c_row, cols, accumulate,
                              next.far, epilogue);
   const int vectors = static_cast<int>(ceil_div(cols, native_lanes<T>));

@@ -103,7 +103,7 @@ void stored_gemm(thread_pool& pool, const gemm_problem<float>& problem, const St
                  Epilogue&& epilogue = {}) {
   const gemm_problem<float> p = fold_batch(problem);
   if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
-  if (p.m <= most_streamed_rows<float, Stored>) {
+  if (p.m <= most_streamed_rows<float>) {
     constexpr std::int64_t width = register_tile<float>::width, near_bytes = 1024 * 1024;
     const std::int64_t panels = ceil_div(p.n, width);
     const bool far = p.k * p.n * static_cast<std::int64_t>(sizeof(Stored)) > near_bytes;

@@ -5,13 +5,12 @@
 
 namespace kiln::kernels {
 
-/// Rows of the left operand up to which a GEMM is bound by reading the right one.
+/// Rows of the left operand up to which a GEMM is bound by reading the right one, wherever that is.
 inline constexpr int streamed_rows = 4;
 
-/// The same where the right operand is stored in narrower floats, which a tile converts in registers: as many as it
-/// has.
-template <class T, class Stored>
-inline constexpr int most_streamed_rows = std::is_same_v<T, Stored> ? streamed_rows : register_tile<T>::rows;
+/// The same where the right operand comes from beyond a core's own caches, or is stored in narrower floats, which a
+/// tile converts in registers: as many as it has.
+template <class T> inline constexpr int most_streamed_rows = register_tile<T>::rows;
 
 /// Parts of the depth that a tile of so many rows reads side by side. Far memory serves four streams 6 to 8 % faster
 /// than one, and a single row hides the latency of its additions in those of the other parts, in near memory too. Two
@@ -29,7 +28,7 @@ template <class T, int Rows, int Vectors, bool Far, class Step, class Stored>
   constexpr int lanes = native_lanes<T>, parts = streamed_parts(Rows, Far);
   // beyond the reach of the hardware prefetcher; less, the more streams there are
   constexpr auto each_bytes = static_cast<std::ptrdiff_t>(sizeof(Stored));
-  [[maybe_unused]] constexpr std::ptrdiff_t ahead = 4096 / parts / each_bytes;
+  [[maybe_unused]] constexpr std::ptrdiff_t ahead = 8192 / parts / each_bytes;
   V sum[parts][Rows][Vectors] = {};
   const auto add = [&](int part, std::int64_t k) __attribute__((always_inline)) {
     const std::ptrdiff_t at = step(k);
@@ -70,7 +69,7 @@ void run_stream_tile(int rows, int vectors, std::int64_t depth, const T* const* 
         : stream_tile<T, Rows, Vectors, false>(depth, row, step, b, b_step, c, c_step, cols, accumulate);
   };
   const auto of_rows = [&]<int Vectors>() {
-    if constexpr (most_streamed_rows < T, Stored >> streamed_rows) {
+    if constexpr (most_streamed_rows < T >> streamed_rows) {
       if (rows == 5) return with.template operator()<5, Vectors>();
       if (rows == 6) return with.template operator()<6, Vectors>();
     }
