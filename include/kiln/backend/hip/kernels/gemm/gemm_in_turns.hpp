@@ -1,6 +1,7 @@
 #pragma once
 #include "kiln/backend/hip/kernels/atom/wgmma.hpp"
 #include "kiln/backend/hip/kernels/gemm/gemm.hpp"
+#include "kiln/backend/hip/kernels/platform/stage_counter.hpp"
 
 namespace kiln::gpu {
 
@@ -31,19 +32,6 @@ requires Factor::of_image struct copied_boxes<Factor> {
     if constexpr (Factor::backwards)
       tap.row = Factor::kernel_rows - 1 - tap.row, tap.col = Factor::kernel_cols - 1 - tap.col;
     copy_windows(to, map, tap.channel, col, row, image, tap.col * m.dilation_cols, tap.row * m.dilation_rows, barrier);
-  }
-};
-
-/// Where the stages of a pipeline are that goes on from tile to tile: a stage's place, and how often it was filled.
-template <int Stages> struct stage_counter {
-  int place = 0, round = 0;
-  KILN_FN void next() {
-    if (++place == Stages) place = 0, ++round;
-  }
-  KILN_FN void skip(int count) {
-    place += count;
-    round += place / Stages;
-    place %= Stages;
   }
 };
 

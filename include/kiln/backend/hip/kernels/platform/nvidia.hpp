@@ -156,6 +156,14 @@ KILN_FN void arrive_and_expect(u64* at, int bytes) {
 KILN_FN void fence_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 /// Waits for the `Threads` threads that call it.
 template <int Threads> KILN_FN void sync_some() { asm volatile("bar.sync 1, %0;" ::"n"(Threads) : "memory"); }
+/// Two groups of `Threads` threads each take turns at something: `turn` is the one of those numbered 0 and 1 that waits
+/// until the other has passed it on.
+template <int Threads> KILN_FN void await_turn(int turn) {
+  asm volatile("bar.sync %0, %1;" ::"r"(2 + turn), "n"(2 * Threads) : "memory");
+}
+template <int Threads> KILN_FN void pass_turn(int turn) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(2 + turn), "n"(2 * Threads) : "memory");
+}
 /// Starts the copy of a box of a matrix to shared memory by the copy unit (PTX ISA, "cp.async.bulk.tensor"); elements
 /// outside of the matrix are 0.
 KILN_FN void copy_box(void* to, const tensor_map& map, int along, int across, u64* barrier) {
@@ -163,6 +171,14 @@ KILN_FN void copy_box(void* to, const tensor_map& map, int along, int across, u6
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::
           "r"(shared_address(to)),
       "l"(&map), "r"(along), "r"(across), "r"(shared_address(barrier))
+      : "memory");
+}
+/// The same of rows of one head.
+KILN_FN void copy_rows_of_head(void* to, const tensor_map& map, int along, int row, int head, int batch, u64* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], "
+      "[%6];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(along), "r"(row), "r"(head), "r"(batch), "r"(shared_address(barrier))
       : "memory");
 }
 /// The same of channels of pixels that one tap of consecutive windows meets. The first window begins at (`row`, `col`)
@@ -177,7 +193,7 @@ KILN_FN void copy_windows(void* to, const tensor_map& map, int channel, int col,
       "h"(static_cast<u16>(right)), "h"(static_cast<u16>(down))
       : "memory");
 }
-KILN_FN void await_barrier(u64* at, int phase) {
+KILN_FN void await_barrier(const u64* at, int phase) {
   asm volatile(
       "{\n.reg .pred p;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra again;\n}" ::"r"(
           shared_address(at)),
