@@ -311,7 +311,7 @@ template <class T> struct paged_problem {
             1};
   }
   attention_sizes device_sizes(int splits, float* partial) const {
-    return {heads, heads / kv_heads, 0, 0, depth, value_depth, 1, splits, 0.5f, partial, nullptr};
+    return {heads, heads / kv_heads, 0, 0, depth, value_depth, 1, splits, 0.5f, 0, partial, nullptr, 1};
   }
   template <class E> static attention_operand<E> rows_of(E* base, int heads, int depth) {
     return {base, 0, depth, static_cast<i64>(heads) * depth};
