@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cmath>
-#include <map>
 
 #include "emulated_device.hpp"
 #include "kiln/backend/hip/kernels/atom/atom_fma.hpp"
@@ -10,7 +8,6 @@
 #include "kiln/backend/hip/kernels/attention/attention_blocks.hpp"
 #include "kiln/backend/hip/kernels/attention/attention_plain.hpp"
 #include "kiln/backend/hip/kernels/attention/attention_staged.hpp"
-#include "kiln/backend/hip/kernels/attention/attention_units.hpp"
 
 using namespace kiln::gpu;
 
@@ -129,51 +126,6 @@ template <class Atom, class Tile, mask_kind Mask, bool Causal> void check_staged
         p.rows(p.out.data(), z.heads, z.queries, z.value_depth), p.template device_mask<Mask>(), s, shared);
   });
   p.template check<Mask, Causal>(bound);
-}
-
-// Blocks that work tile after tile: each row of each head is in one tile of one block, whose steps have all keys that
-// it sees and no step without one.
-template <int Units, int Keys, bool Causal> void check_units(const attention_sizes& s, int blocks, bool counted) {
-  using units = attention_units<Units, Keys, Causal>;
-  const int kv_heads = s.heads / s.group, batches = s.groups / kv_heads;
-  std::map<std::array<int, 3>, int> worked;  // batch, head and query
-  int counter = 0;
-  for (int block = 0; block < blocks; ++block) {
-    tile_order order{counted ? &counter : nullptr, block, blocks};
-    for (int n = order.first(); n < s.groups * s.tiles; n = order.next()) {
-      const units at(s, n);
-      int most = 0;
-      for (int u = 0; u < Units; ++u) {
-        const attention_row first = at.first_row(u);
-        if (first.head >= s.group) continue;
-        for (int q = first.query; q < std::min(first.query + units::rows, s.queries); ++q) {
-          ++worked[{at.batch, at.kv_head * s.group + first.head, q}];
-          const int seen = Causal ? std::clamp(q + 1 + s.keys - s.queries, 0, s.keys) : s.keys;
-          ASSERT_EQ(at.keys_of(q), seen) << q;
-          most = std::max(most, seen);
-        }
-      }
-      ASSERT_EQ(at.steps(), (most + Keys - 1) / Keys) << n;
-    }
-  }
-  ASSERT_EQ(worked.size(), static_cast<std::size_t>(batches * s.heads * s.queries));
-  for (const auto& [row, times] : worked) ASSERT_EQ(times, 1) << row[0] << " " << row[1] << " " << row[2];
-}
-TEST(device_attention, blocks_work_each_unit_of_rows_once) {
-  const auto sizes_of = [](int batch, int kv_heads, int group, int queries, int keys, int units, int section) {
-    const int tiles = (group * ((queries + 63) / 64) + units - 1) / units;
-    return attention_sizes{kv_heads * group, group,   queries, keys,   64, 64, tiles, 1, 1,
-                           batch * kv_heads, nullptr, nullptr, section};
-  };
-  for (const bool counted : {false, true})
-    for (const int blocks : {1, 5, 132})
-      for (const int section : {1, 2, 4, 6}) {
-        SCOPED_TRACE(std::to_string(blocks) + " blocks, sections of " + std::to_string(section));
-        check_units<2, 128, true>(sizes_of(2, 3, 1, 300, 333, 2, section), blocks, counted);
-        check_units<2, 128, true>(sizes_of(2, 3, 3, 129, 65, 2, section), blocks, counted);
-        check_units<1, 128, true>(sizes_of(3, 2, 2, 64, 64, 1, section), blocks, counted);
-        check_units<4, 64, false>(sizes_of(1, 6, 3, 70, 77, 4, section), blocks, counted);
-      }
 }
 
 TEST(device_attention, any_atom_serves) {
