@@ -66,6 +66,14 @@ void depthwise(builder& b, std::int64_t batch, std::int64_t channels, std::int64
   b.output((y + some_weights(b, {channels, 1, 1})).relu().transpose({0, 2, 3, 1}));
 }
 
+// Of a prompt of 2048 tokens, four sequences of them.
+void long_attention(builder& b, bool causal) {
+  constexpr dtype t = dtype::f16;
+  const dims lens{4, 32, 2048, 128};
+  b.output(b.add(op::attention{.scale = 0.088388f, .causal = causal}, b.input("q", t, lens), b.input("k", t, lens),
+                 b.input("v", t, lens)));
+}
+
 // A layer of a language model: the product with a matrix, its bias and, where told, gelu.
 void dense(builder& b, std::int64_t rows, std::int64_t from, std::int64_t to, bool gelu) {
   constexpr dtype t = dtype::f16;
@@ -128,12 +136,8 @@ const std::vector<bench_case>& cases() {
          b.output(b.add(op::attention{.scale = 0.125f}, b.input("q", t, {4, 32, 1, 128}), b.input("k", t, cache),
                         b.input("v", t, cache)));
        }},
-      {"attention_causal",
-       [](builder& b) {
-         const dims lens{4, 32, 2048, 128};
-         b.output(b.add(op::attention{.scale = 0.088388f, .causal = true}, b.input("q", t, lens), b.input("k", t, lens),
-                        b.input("v", t, lens)));
-       }},
+      {"attention_long", [](builder& b) { long_attention(b, false); }},
+      {"attention_causal", [](builder& b) { long_attention(b, true); }},
       {"conv_56",
        [](builder& b) {
          b.output(b.input("x", t, {16, 64, 56, 56}).conv(some_weights(b, {64, 64, 3, 3}), {.pads = {1, 1, 1, 1}}));

@@ -48,6 +48,7 @@ def cases():
     for batch, tokens in (1, 128), (32, 512):
         yield f"bert_base_{batch}", lambda ids: bert(ids)[0], [torch.randint(0, 30000, (batch, tokens), device="cuda")]
     long = lambda: tensor(4, 32, 2048, 128)
+    yield "attention_long", F.scaled_dot_product_attention, [long(), long(), long()]
     yield "attention_causal", lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), [
         long(), long(), long()]
     for name, rows, width, to in [("dense_up", 16384, 768, 3072), ("dense_down", 16384, 3072, 768),

@@ -71,8 +71,19 @@ template <class T> struct problem {
   }
   attention_sizes device_sizes(int rows) const {
     const int group = z.heads / z.kv_heads;
-    return {z.heads,  group, z.queries, z.keys, z.depth, z.value_depth, (group * z.queries + rows - 1) / rows,
-            z.splits, 0.5f,  nullptr,   nullptr};
+    return {z.heads,
+            group,
+            z.queries,
+            z.keys,
+            z.depth,
+            z.value_depth,
+            (group * z.queries + rows - 1) / rows,
+            z.splits,
+            0.5f,
+            z.batch * z.kv_heads,
+            nullptr,
+            nullptr,
+            1};
   }
   template <mask_kind Mask> epilogue_operand device_mask() const {
     const void* base = Mask == mask_kind::keeps ? static_cast<const void*>(keep.data()) : mask.data();
@@ -252,7 +263,7 @@ template <class T> struct paged_problem {
             1};
   }
   attention_sizes device_sizes(int splits, float* partial) const {
-    return {heads, heads / kv_heads, 0, 0, depth, value_depth, 1, splits, 0.5f, partial, nullptr};
+    return {heads, heads / kv_heads, 0, 0, depth, value_depth, 1, splits, 0.5f, 0, partial, nullptr, 1};
   }
   template <class E> static attention_operand<E> rows_of(E* base, int heads, int depth) {
     return {base, 0, depth, static_cast<i64>(heads) * depth};

@@ -116,7 +116,10 @@ TEST_P(tile_kernels_on_device, attention) {
                         {8, 2, 1, 1000, 128},
                         {2, 2, 100, 100, 72},
                         {2, 1, 20, 20, 256},
-                        {2, 1, 9, 20, 300}}) {
+                        {2, 1, 9, 20, 300},
+                        {64, 32, 70, 140, 128},  // blocks work tile after tile
+                        {64, 64, 70, 140, 64},
+                        {96, 48, 100, 70, 80}}) {
     SCOPED_TRACE(z.queries * 1000000 + z.keys * 1000 + z.depth);
     // kernels of one program are compiled at a time; the reference takes long over a large one
     const bool large = z.heads * z.queries * z.keys > 1000000;

@@ -66,6 +66,7 @@ struct runtime_calls {
 struct tensor_boxes {
   const void* base = nullptr;
   bool bfloat16 = false;
+  bool of_images = true;  ///< whether a tensor of rank 4 is read in windows; else in rows of the second dim
   int rank = 2;
   std::uint64_t extents[4] = {};
   std::uint64_t step_bytes[3] = {};  ///< of all dims but the first one here

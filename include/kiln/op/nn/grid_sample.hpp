@@ -144,7 +144,7 @@ struct grid_sample {
   constexpr void place(axis_taps<T>& taps, int k, T at, std::int64_t n, sampling_padding rule) const {
     const T zero = splat<T>(0);
     if (rule == sampling_padding::zeros)
-      taps.weight[k] = select(logical_and(at >= zero, at <= splat<T>(n - 1)), taps.weight[k], zero);
+      taps.weight[k] = select(kiln::logical_and(at >= zero, at <= splat<T>(n - 1)), taps.weight[k], zero);
     taps.at[k] = inside(at, n, rule);
   }
 };

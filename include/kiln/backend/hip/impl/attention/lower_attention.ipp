@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kiln/backend/hip/impl/attention/wgmma_tiles.hpp"
 #include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
 #include "kiln/backend/hip/kernels/attention/arguments.hpp"
 #include "kiln/backend/hip/lower.hpp"
@@ -13,8 +14,6 @@ struct attention_tile {
   int atoms_m, warps, keys, depth, value_depth, vector, rows;
   std::size_t shared_bytes;
 };
-
-int rounded_up(std::int64_t n, int to) { return static_cast<int>((n + to - 1) / to * to); }
 
 std::size_t memory_of(const attention_tile& t, int bytes) {
   const gpu::attention_memory memory{t.rows, t.keys, t.depth, t.value_depth, bytes};
@@ -49,12 +48,22 @@ class attention_kernel final : public gpu_kernel {
       for (std::size_t d = 0; d < 4; ++d) mask.step[d] = l.in[3].lens[d] == 1 ? 0 : l.in[3].strides[d];
     }
     gpu::attention_sizes s = made->sizes;
-    if (s.splits > 1) {
+    if (made->arrivals_bytes != 0) {
       s.partial = reinterpret_cast<float*>(l.scratch.data());
       s.arrivals = reinterpret_cast<int*>(l.scratch.data() + made->partial_bytes);
       l.queue->fill(s.arrivals, 0, made->arrivals_bytes);
     }
-    made->run->launch(*l.queue, made->grid, made->block, made->shared_bytes, q, k, v, y, mask, s);
+    if (made->boxes.empty()) {
+      made->run->launch(*l.queue, made->grid, made->block, made->shared_bytes, q, k, v, y, mask, s);
+      return;
+    }
+    const auto map = [&](std::size_t i) {
+      tensor_boxes boxes = made->boxes[i];
+      boxes.base = l.in[i].data;
+      return made->run->map(boxes);
+    };
+    const gpu::tensor_map map_q = map(0), map_k = map(1), map_v = map(2);
+    made->run->launch(*l.queue, made->grid, made->block, made->shared_bytes, y, mask, s, map_q, map_k, map_v);
   }
 
  private:
@@ -63,6 +72,7 @@ class attention_kernel final : public gpu_kernel {
     extent3 grid, block;
     std::size_t shared_bytes = 0, partial_bytes = 0, arrivals_bytes = 0;
     gpu::attention_sizes sizes{};
+    std::vector<tensor_boxes> boxes;  // of queries, keys and values, where the copy unit reads them
   };
 
   attention_tile tile_for(std::span<const tensor> in, const tensor& out) const {
@@ -89,10 +99,15 @@ class attention_kernel final : public gpu_kernel {
       const int deep = std::max(t.depth, t.value_depth);
       const int keys = deep <= 128 ? 64 : 32;
       const auto fills = [&](int of) { return groups * ((rows + of - 1) / of) >= where().arch().multiprocessors; };
-      const bool whole = q.lens[3] % 64 == 0 && v.lens[3] % 64 == 0 && deep <= 128 && t.vector == 8;
-      t.wgmma = where().arch().matrices == matrix_unit::wgmma && whole && fills(64);
-      if (t.wgmma && finish(1, fills(128) ? 8 : 4, 64)) return t;
-      t.wgmma = false;
+      const bool mapped = t.vector == 8 && boxes_of_heads(q, 1) && boxes_of_heads(k, 1) && boxes_of_heads(v, 1);
+      // a unit of 64 rows is of one head: few queries would fill little of it
+      t.wgmma = where().arch().matrices == matrix_unit::wgmma && mapped && deep <= 128 && q.lens[2] > 32 && fills(64);
+      if (t.wgmma) {
+        const wgmma_tiles best(q.lens, k.lens[1], deep, attributes_.causal, in.size() > 3, where().arch());
+        t.value_depth = rounded_up(v.lens[3], 64);
+        if (finish(1, best.groups * 4, best.keys)) return t;
+      }
+      t.wgmma = false, t.value_depth = rounded_up(v.lens[3], 16);
       if (deep <= 256) {
         if (rows <= 16 && finish(1, 4, 32)) return t;
         if (deep <= 64 && rows > 64 && fills(128) && finish(2, 4, keys)) return t;
@@ -121,12 +136,15 @@ class attention_kernel final : public gpu_kernel {
     s.keys = count(k.lens[2]), s.depth = count(q.lens[3]), s.value_depth = count(v.lens[3]);
     s.scale = attributes_.scale;
     s.splits = 1;
+    s.groups = count(q.lens[0] * k.lens[1]);
     return s;
   }
-  static std::string parameters(dtype type) {
-    const std::string t(stored_name(type)), rows = "attention_operand<const " + t + "> ";
-    return "attention(" + rows + "q, " + rows + "k, " + rows + "v, attention_operand<" + t +
-           "> out, epilogue_operand mask, attention_sizes s)";
+  static std::string parameters(dtype type, bool mapped = false) {
+    const std::string t(stored_name(type)), rows = "attention_operand<const " + t + "> ",
+                                            map = ", const __grid_constant__ tensor_map map_";
+    return "attention(" + (mapped ? "" : rows + "q, " + rows + "k, " + rows + "v, ") + "attention_operand<" + t +
+           "> out, epilogue_operand mask, attention_sizes s" +
+           (mapped ? map + "q" + map + "k" + map + "v" : std::string()) + ")";
   }
   // Template arguments that every form of the kernel takes.
   std::string kinds(std::span<const tensor> in) const {
@@ -160,12 +178,21 @@ class attention_kernel final : public gpu_kernel {
     if (t.warps == 0) return build_plain(in, out);
     gpu::attention_sizes& s = made.sizes;
     s = sizes_of(in);
-    s.tiles = static_cast<int>((std::int64_t{s.group} * s.queries + t.rows - 1) / t.rows);
     const std::int64_t groups = q.lens[0] * k.lens[1], processors = where().arch().multiprocessors;
+    s.tiles = static_cast<int>(t.wgmma ? wgmma_tiles::count(q.lens, k.lens[1], t.warps / 4)
+                                       : (std::int64_t{s.group} * s.queries + t.rows - 1) / t.rows);
     if (t.in_registers && !t.wgmma && s.tiles == 1 && groups < processors)
       s.splits = static_cast<int>(std::clamp<std::int64_t>(
           std::min<std::int64_t>((4 * processors + groups - 1) / groups, s.keys / (2 * t.keys)), 1, 32));
     made.grid = {blocks_of(groups * s.tiles * s.splits)};
+    if (t.wgmma) {
+      made.grid = {blocks_of(std::min(groups * s.tiles, processors))};
+      s.section = wgmma_tiles::section(in, attributes_.causal);
+      // tiles of several sections differ in what no order fixed ahead evens out
+      if (attributes_.causal && s.section < s.groups) made.arrivals_bytes = sizeof(int);
+      for (const auto& [x, lines] : {std::pair{&q, gpu::attention_memory::unit}, {&k, t.keys}, {&in[2], t.keys}})
+        made.boxes.push_back(*boxes_of_heads(*x, lines));
+    }
     if (s.splits > 1) {
       const std::size_t tiles = static_cast<std::size_t>(groups) * static_cast<std::size_t>(s.tiles);
       made.partial_bytes =
@@ -184,16 +211,16 @@ class attention_kernel final : public gpu_kernel {
     const bool few = t.in_registers && !t.wgmma && s.keys <= few_keys;
     text.line("using tile = attention_tile<", t.atoms_m, ", ", t.warps, ", ", t.keys, ", ", t.depth, ", ",
               t.value_depth, ", ", t.vector, ", ", few ? "true" : "false", ">;");
-    const int threads = t.warps * where().arch().lanes;
-    const bool two = t.wgmma && std::max(t.depth, t.value_depth) <= 64 && threads <= 256;
-    text.open_kernel({threads, two ? 2 : 1}, parameters(q.type));
+    const int threads = t.warps * where().arch().lanes + (t.wgmma ? wgmma_tiles::copying_threads : 0);
+    text.open_kernel({threads, 1, t.wgmma}, parameters(q.type, t.wgmma));
     text.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
     text.line(t.wgmma          ? "attention_on_wgmma<"
               : t.in_registers ? "attention_in_registers<"
                                : "attention_staged<",
               t.in_registers ? std::string(stored_name(q.type))
                              : std::string(t.atom) + "<" + std::string(stored_name(q.type)) + ">",
-              ", tile", kinds(in), ">(q, k, v, out, mask, s, shared);");
+              ", tile", kinds(in),
+              t.wgmma ? ">(out, mask, s, map_q, map_k, map_v, shared);" : ">(q, k, v, out, mask, s, shared);");
     text.close();
     source what = text.whole("attention");
     if (t.wgmma) what.own_instructions = true;

@@ -15,8 +15,10 @@ struct attention_sizes {
   int tiles;   ///< of rows, for one group
   int splits;  ///< blocks that share a tile, each a range of the keys
   float scale;
+  int groups;      ///< batch entries times key heads
   float* partial;  ///< splits > 1: `split_floats` per tile and split
-  int* arrivals;   ///< splits > 1: one counter a tile, zero before and after
+  int* arrivals;   ///< splits > 1: one counter a tile, zero before and after; on wgmma one, zero before, or null
+  int section;     ///< on wgmma: groups whose tiles are worked together, the last tile of all of them first
 };
 
 template <class T> struct attention_operand {
@@ -40,7 +42,7 @@ struct block_table {
 /// Rows of the tile that a row of the table is, with the heads that share keys, on matrix units.
 inline constexpr int block_attention_rows = 64;
 
-static_assert(sizeof(block_table) == 64 && sizeof(attention_operand<void>) == 32 && sizeof(attention_sizes) == 56);
+static_assert(sizeof(block_table) == 64 && sizeof(attention_operand<void>) == 32 && sizeof(attention_sizes) == 64);
 
 /// What a split leaves of a row: its sums, their base and their total.
 constexpr int split_row(int value_depth) { return value_depth + 2; }
@@ -60,13 +62,17 @@ struct attention_memory {
   constexpr int stage() const { return keys * (step_k() + step_v()); }
   constexpr int bytes_in_registers() const { return (rows * staged_row() + 2 * stage()) * size; }
 
-  // attention_on_wgmma: stages of keys and values in blocks of lines of 64 elements, then queries, then two barriers a
-  // stage. Two of five stages are being filled while keys of one are multiplied and values of the one before; a group
-  // of warps may be one step late.
-  static constexpr int wgmma_stages = 5;
-  constexpr int wgmma_stage() const { return keys * (depth + value_depth); }
-  constexpr int wgmma_barriers_at() const { return (wgmma_stages * wgmma_stage() + rows * staged_row()) * size; }
-  constexpr int bytes_on_wgmma() const { return wgmma_barriers_at() + wgmma_stages * 16; }
+  // attention_on_wgmma: two tiles of queries, stages of keys, then of values, all in blocks of lines of 64 elements,
+  // results, then two barriers for each of those that are copied, and the numbers of the two tiles
+  static constexpr int unit = 64;  ///< rows that a group of four warps works
+  constexpr int wgmma_width() const { return (depth + 63) / 64 * 64; }
+  constexpr int wgmma_stages() const { return depth + value_depth > 128 ? 2 : 4; }
+  constexpr int wgmma_queries() const { return rows * wgmma_width(); }
+  constexpr int wgmma_keys_at() const { return 2 * wgmma_queries() * size; }
+  constexpr int wgmma_values_at() const { return wgmma_keys_at() + wgmma_stages() * keys * wgmma_width() * size; }
+  constexpr int wgmma_results_at() const { return wgmma_values_at() + wgmma_stages() * keys * value_depth * size; }
+  constexpr int wgmma_barriers_at() const { return wgmma_results_at() + rows * step_v() * size; }
+  constexpr int bytes_on_wgmma() const { return wgmma_barriers_at() + (4 + 4 * wgmma_stages() + 1) * 8; }
 
   // attention_staged: queries, keys, values, weights, scores, and three floats a row
   constexpr int step_p() const { return keys + tile_pad(size); }

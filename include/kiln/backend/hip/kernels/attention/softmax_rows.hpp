@@ -33,30 +33,39 @@ template <class T, int AtomsM> struct softmax_rows {
     KILN_UNROLL
     for (int r = 0; r < count; ++r)
       whole = whole && (!Causal || last <= query[r] + ahead) && (window == 0 || j0 > query[r] + ahead - window);
-    float factor = 1;
-    if (whole) {
-      factor = s.scale * log2_e;
-    } else {
-      KILN_UNROLL
-      for (int m = 0; m < AtomsM; ++m) KILN_UNROLL
-      for (int n = 0; n < KeyAtoms; ++n) KILN_UNROLL
-      for (int e = 0; e < 8; ++e) {
-        const int j = j0 + n * 16 + atom_mma<T>::c_at(lane_index(), e).depth, r = 2 * m + e / 2 % 2;
-        const bool seen =
-            j < end && (!Causal || j <= query[r] + ahead) && (window == 0 || j > query[r] + ahead - window);
-        scores[m][n].at[e] = seen ? masked_score<T, Mask>(scores[m][n].at[e], s, mask,
-                                                          batch * mask.step[0] + head[r] * mask.step[1] +
-                                                              query[r] * mask.step[2] + j * mask.step[3])
-                                  : hidden_score;
-      }
+    if (!whole) hide<Mask, Causal>(scores, s, mask, batch, j0, end, window);
+    weigh_all(scores, shrink, whole ? s.scale * log2_e : 1);
+  }
+
+  /// Scores become those after the mask, in the base of exp2, as `weigh` has them.
+  template <mask_kind Mask, bool Causal, int KeyAtoms>
+  KILN_FN void hide(scores_of_atom (&scores)[AtomsM][KeyAtoms], const attention_sizes& s, const epilogue_operand& mask,
+                    int batch, int j0, int end, int window = 0) const {
+    const int ahead = s.keys - s.queries;
+    KILN_UNROLL
+    for (int m = 0; m < AtomsM; ++m) KILN_UNROLL
+    for (int n = 0; n < KeyAtoms; ++n) KILN_UNROLL
+    for (int e = 0; e < 8; ++e) {
+      const int j = j0 + n * 16 + atom_mma<T>::c_at(lane_index(), e).depth, r = 2 * m + e / 2 % 2;
+      const bool seen = j < end && (!Causal || j <= query[r] + ahead) && (window == 0 || j > query[r] + ahead - window);
+      scores[m][n].at[e] = seen ? masked_score<T, Mask>(scores[m][n].at[e], s, mask,
+                                                        batch * mask.step[0] + head[r] * mask.step[1] +
+                                                            query[r] * mask.step[2] + j * mask.step[3])
+                                : hidden_score;
     }
+  }
+
+  /// Scores, of which none is hidden and `factor` is positive, or which are `hide`'s and it is 1, become weights.
+  template <int KeyAtoms>
+  KILN_FN void weigh_all(scores_of_atom (&scores)[AtomsM][KeyAtoms], float (&shrink)[count], float factor) {
     KILN_UNROLL
     for (int r = 0; r < count; ++r) {
-      float high = hidden_score;
+      // two chains each: few warps share a scheduler
+      float part[2] = {hidden_score, hidden_score};
       KILN_UNROLL
       for (int n = 0; n < KeyAtoms; ++n) KILN_UNROLL
-      for (int e = 0; e < 4; ++e) high = greater_or_nan(score(scores, r, n, e), high);
-      high *= factor;
+      for (int e = 0; e < 4; ++e) part[e % 2] = greater_or_nan(score(scores, r, n, e), part[e % 2]);
+      float high = greater_or_nan(part[0], part[1]) * factor;
       for (int x = 1; x < 4; x *= 2) high = greater_or_nan(shuffle_xor(high, x), high);
       // sums are rescaled only where a score is far above the base: weights up to 2^8 lose nothing
       // (FlashAttention-4, Zadouri et al. 2026)
@@ -69,15 +78,15 @@ template <class T, int AtomsM> struct softmax_rows {
         shrink[r] = 1;
       }
       const float base = top[r] == hidden_score ? 0 : top[r];
-      float sum = 0;
+      float sum[2] = {};
       KILN_UNROLL
       for (int n = 0; n < KeyAtoms; ++n) KILN_UNROLL
       for (int e = 0; e < 4; ++e) {
         float& x = score(scores, r, n, e);
         x = exp2_device(KILN_LIBM(fmaf)(x, factor, -base));
-        sum += x;
+        sum[e % 2] += x;
       }
-      total[r] = total[r] * shrink[r] + sum;
+      total[r] = total[r] * shrink[r] + (sum[0] + sum[1]);
     }
   }
 

@@ -2,6 +2,7 @@
 #include "kiln/backend/hip/kernels/atom/wgmma.hpp"
 #include "kiln/backend/hip/kernels/gemm/gemm.hpp"
 #include "kiln/backend/hip/kernels/gemm/result_boxes.hpp"
+#include "kiln/backend/hip/kernels/platform/ring_counter.hpp"
 
 namespace kiln::gpu {
 

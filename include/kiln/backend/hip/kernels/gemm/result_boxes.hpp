@@ -1,21 +1,8 @@
 #pragma once
 #include "kiln/backend/hip/kernels/gemm/epilogue.hpp"
+#include "kiln/backend/hip/kernels/platform/ring_counter.hpp"
 
 namespace kiln::gpu {
-
-/// Where a ring is that goes on from tile to tile: a place, and how often it was reached before.
-template <int Places> struct ring_counter {
-  int place = 0, round = 0;
-  KILN_FN void next() {
-    if (++place == Places) place = 0, ++round;
-  }
-  KILN_FN void skip(int count) {
-    place += count;
-    round += place / Places;
-    place %= Places;
-  }
-  KILN_FN int before() const { return place == 0 ? Places - 1 : place - 1; }
-};
 
 /// Results of 16 bits that leave a group of four warps through a ring of boxes of 64 rows and 64 columns in shared
 /// memory, which the copy unit writes out. Where the epilogue reads a matrix of 16 bits (`Result::boxed`), the copy

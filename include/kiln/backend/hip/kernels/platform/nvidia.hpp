@@ -160,6 +160,14 @@ template <int Threads> KILN_FN void sync_some(int number) {
 }
 /// Makes what this thread wrote to shared memory visible to the copy unit and to wgmma.
 KILN_FN void fence_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/// Two groups of `Threads` threads each take turns at something: `turn` is the one of those numbered 0 and 1 that waits
+/// until the other has passed it on.
+template <int Threads> KILN_FN void await_turn(int turn) {
+  asm volatile("bar.sync %0, %1;" ::"r"(2 + turn), "n"(2 * Threads) : "memory");
+}
+template <int Threads> KILN_FN void pass_turn(int turn) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(2 + turn), "n"(2 * Threads) : "memory");
+}
 /// Starts the copy of a box of a matrix to shared memory by the copy unit (PTX ISA, "cp.async.bulk.tensor"); elements
 /// outside of the matrix are 0.
 KILN_FN void copy_box(void* to, const tensor_map& map, int along, int across, u64* barrier) {
@@ -167,6 +175,14 @@ KILN_FN void copy_box(void* to, const tensor_map& map, int along, int across, u6
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::
           "r"(shared_address(to)),
       "l"(&map), "r"(along), "r"(across), "r"(shared_address(barrier))
+      : "memory");
+}
+/// The same of rows of one head.
+KILN_FN void copy_rows_of_head(void* to, const tensor_map& map, int along, int row, int head, int batch, u64* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], "
+      "[%6];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(along), "r"(row), "r"(head), "r"(batch), "r"(shared_address(barrier))
       : "memory");
 }
 /// The same of channels of pixels that one tap of consecutive windows meets. The first window begins at (`row`, `col`)

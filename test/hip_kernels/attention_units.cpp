@@ -1,0 +1,84 @@
+// Which rows the blocks of attention on wgmma work, tile after tile.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "kiln/backend/hip/impl/attention/wgmma_tiles.hpp"
+#include "kiln/backend/hip/kernels/attention/attention_units.hpp"
+
+namespace kiln::gpu {
+namespace {
+
+// Blocks that work tile after tile: each row of each head is in one tile of one block, whose steps have all keys that
+// it sees and no step without one.
+template <int Units, int Keys, bool Causal> void check_units(const attention_sizes& s, int blocks, bool counted) {
+  using units = attention_units<Units, Keys, Causal>;
+  const int kv_heads = s.heads / s.group, batches = s.groups / kv_heads;
+  std::map<std::array<int, 3>, int> worked;  // batch, head and query
+  int counter = 0;
+  for (int block = 0; block < blocks; ++block) {
+    tile_order order{counted ? &counter : nullptr, block, blocks};
+    for (int n = order.first(); n < s.groups * s.tiles; n = order.next()) {
+      const units at(s, n);
+      int most = 0;
+      for (int u = 0; u < Units; ++u) {
+        const attention_row first = at.first_row(u);
+        if (first.head >= s.group) continue;
+        for (int q = first.query; q < std::min(first.query + units::rows, s.queries); ++q) {
+          ++worked[{at.batch, at.kv_head * s.group + first.head, q}];
+          const int seen = Causal ? std::clamp(q + 1 + s.keys - s.queries, 0, s.keys) : s.keys;
+          ASSERT_EQ(at.keys_of(q), seen) << q;
+          most = std::max(most, seen);
+        }
+      }
+      ASSERT_EQ(at.steps(), (most + Keys - 1) / Keys) << n;
+    }
+  }
+  ASSERT_EQ(worked.size(), static_cast<std::size_t>(batches * s.heads * s.queries));
+  for (const auto& [row, times] : worked) ASSERT_EQ(times, 1) << row[0] << " " << row[1] << " " << row[2];
+}
+
+TEST(device_attention, blocks_work_each_unit_of_rows_once) {
+  const auto sizes_of = [](int batch, int kv_heads, int group, int queries, int keys, int units, int section) {
+    const int tiles = (group * ((queries + 63) / 64) + units - 1) / units;
+    return attention_sizes{kv_heads * group, group,   queries, keys,   64, 64, tiles, 1, 1,
+                           batch * kv_heads, nullptr, nullptr, section};
+  };
+  for (const bool counted : {false, true})
+    for (const int blocks : {1, 5, 132})
+      for (const int section : {1, 2, 4, 6}) {
+        SCOPED_TRACE(std::to_string(blocks) + " blocks, sections of " + std::to_string(section));
+        check_units<2, 128, true>(sizes_of(2, 3, 1, 300, 333, 2, section), blocks, counted);
+        check_units<2, 128, true>(sizes_of(2, 3, 3, 129, 65, 2, section), blocks, counted);
+        check_units<1, 128, true>(sizes_of(3, 2, 2, 64, 64, 1, section), blocks, counted);
+        check_units<4, 64, false>(sizes_of(1, 6, 3, 70, 77, 4, section), blocks, counted);
+      }
+}
+
+// How the copy unit is told to read heads, rows and heads interleaved; what it can't read is no box.
+TEST(device_attention, heads_are_boxes_of_the_copy_unit) {
+  const tensor x{nullptr, dtype::f16, {3, 12, 70, 80}, {70 * 12 * 80, 80, 12 * 80, 1}};
+  const auto boxes = hip::boxes_of_heads(x, 64);
+  ASSERT_TRUE(boxes);
+  EXPECT_FALSE(boxes->of_images || boxes->bfloat16);
+  EXPECT_EQ(boxes->rank, 4);
+  EXPECT_EQ(boxes->across, 64u);
+  const std::uint64_t extents[] = {80, 70, 12, 3}, steps[] = {12 * 160, 160, 70 * 12 * 160};
+  for (std::size_t d = 0; d < 4; ++d) EXPECT_EQ(boxes->extents[d], extents[d]) << d;
+  for (std::size_t d = 0; d < 3; ++d) EXPECT_EQ(boxes->step_bytes[d], steps[d]) << d;
+  const auto with = [&](auto&& change) {
+    tensor other = x;
+    change(other);
+    return hip::boxes_of_heads(other, 64).has_value();
+  };
+  EXPECT_TRUE(with([](tensor& t) { t.lens[0] = 1, t.strides[0] = 0; }));
+  EXPECT_FALSE(with([](tensor& t) { t.strides[0] = 0; }));
+  EXPECT_FALSE(with([](tensor& t) { t.strides[1] = 84; }));
+  EXPECT_FALSE(with([](tensor& t) { t.lens[2] = 0; }));
+  EXPECT_FALSE(with([](tensor& t) { t.type = dtype::f32; }));
+}
+
+}  // namespace
+}  // namespace kiln::gpu
