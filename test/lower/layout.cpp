@@ -161,6 +161,66 @@ TEST(layout_plan, channel_shuffles_propagate) {
   EXPECT_LAYOUTS(shuffle_of_pixels, "CCCCNC");
 }
 
+// Views count for what reads them: as networks end whose readers want the channels last, and others.
+constexpr auto head = [](auto& b, std::int64_t out) { return conv(b, image(b), "w", out); };
+constexpr auto boxes = [](auto& b) { b.output(head(b, 12).transpose({0, 2, 3, 1}).reshape({1, 108, 4}).exp()); };
+constexpr auto joined_scores = [](auto& b) {
+  const auto y = head(b, 12).transpose({0, 2, 3, 1}).reshape({1, 72, 6});
+  b.output(y.concat(b.input("others", dtype::f32, {1, 5, 6}), 1));
+};
+constexpr auto anchors = [](auto& b) {
+  b.output(head(b, 12).reshape({1, 2, 6, 6, 6}).transpose({0, 1, 3, 4, 2}).exp());
+};
+// the last reshape copies the rows of either
+constexpr auto copied_anchors = [](auto& b) {
+  b.output(head(b, 12).reshape({1, 2, 6, 6, 6}).transpose({0, 1, 3, 4, 2}).reshape({1, 72, 6}).exp());
+};
+constexpr auto anchors_after_pixels = [](auto& b) {
+  b.output(head(b, 12).reshape({1, 2, 6, 6, 6}).transpose({0, 3, 4, 1, 2}).reshape({1, 72, 6}).exp());
+};
+constexpr auto tokens = [](auto& b) {
+  const auto x = head(b, 16).reshape({1, 16, 36}).transpose({0, 2, 1});
+  b.output(x.dot(b.weight("v", dtype::f32, {1, 16, 5})));
+};
+constexpr auto classes_of_pixels = [](auto& b) { b.output(head(b, 21).transpose({0, 2, 3, 1}).reduce_max({3})); };
+constexpr auto callers_nhwc = [](auto& b) { b.output(head(b, 16).transpose({0, 2, 3, 1})); };
+TEST(layout_plan, readers_after_views_want_the_channels_last) {
+  EXPECT_LAYOUTS(boxes, "NCCC");
+  EXPECT_LAYOUTS(joined_scores, "NCCC");
+  EXPECT_LAYOUTS(anchors, "NCCC");
+  EXPECT_LAYOUTS(copied_anchors, "NCCCC");
+  EXPECT_LAYOUTS(anchors_after_pixels, "NCCCC");
+  EXPECT_LAYOUTS(tokens, "NCCC");
+  EXPECT_LAYOUTS(classes_of_pixels, "NCC");
+  EXPECT_LAYOUTS(callers_nhwc, "NC");
+}
+
+constexpr auto lines_of_pixels = [](auto& b) { b.output(head(b, 16).reshape({1, 16, 36}).exp()); };
+constexpr auto flattened = [](auto& b) { b.output(head(b, 16).reshape({1, 576}).exp()); };
+constexpr auto turned_images = [](auto& b) { b.output(head(b, 16).transpose({0, 1, 3, 2}).exp()); };
+constexpr auto subpixels = [](auto& b) {
+  b.output(head(b, 8).reshape({1, 2, 2, 2, 6, 6}).transpose({0, 1, 4, 2, 5, 3}).reshape({1, 2, 12, 12}).exp());
+};
+// one of two readers of the transposition wants the channels first
+constexpr auto turned_back = [](auto& b) {
+  const auto y = head(b, 16).transpose({0, 2, 3, 1});
+  b.output(y.exp());
+  b.output(y.slice({.axes = {3}, .starts = {0}, .ends = {8}}).transpose({0, 3, 1, 2}).exp());
+};
+// an image of one pixel is the same in both
+constexpr auto one_pixel = [](auto& b) {
+  const auto x = b.input("x", dtype::f32, {1, 8, 1, 1}).conv(b.weight("w", dtype::f32, {16, 8, 1, 1}));
+  b.output(x.reshape({1, 16}).exp());
+};
+TEST(layout_plan, readers_after_views_want_nchw) {
+  EXPECT_LAYOUTS(lines_of_pixels, "CCC");
+  EXPECT_LAYOUTS(flattened, "CCC");
+  EXPECT_LAYOUTS(turned_images, "CCC");
+  EXPECT_LAYOUTS(subpixels, "CCCCC");
+  EXPECT_LAYOUTS(turned_back, "CCCCCC");
+  EXPECT_LAYOUTS(one_pixel, "CCC");
+}
+
 TEST(layout_plan, without_roles_everything_is_nchw) {
   const program p = built<builder>(residual);
   EXPECT_EQ(layout_plan<program>(p).count_nhwc(), 0u);

@@ -1,6 +1,8 @@
 #pragma once
+#include <algorithm>
+
 #include "kiln/lower/layout.hpp"
-#include "kiln/lower/views.hpp"
+#include "kiln/lower/uses.hpp"
 
 namespace kiln::lower {
 
@@ -34,7 +36,8 @@ template <class Program> class layout_plan {
     for (std::uint32_t i = 0; i < graph_.size(); ++i) join_shuffle(i);
     for (std::uint32_t i = 0; i < graph_.size(); ++i)
       if (roles_[i] != layout_role::none && !is_view(graph_[i])) join_operands(i);
-    for (std::uint32_t i = 0; i < graph_.size(); ++i) count(i, gain);
+    const uses readers(graph_);
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) count(i, gain, readers);
     for (value_id v : graph_.outputs) add(v, -1);
     for (std::uint32_t i = 0; i < graph_.size(); ++i) nhwc_[i] = roles_[i] != layout_role::none && gain_[root(i)] > 0;
   }
@@ -127,18 +130,52 @@ template <class Program> class layout_plan {
     return true;
   }
 
+  // Whether the last dim is contiguous. Fewer than four elements are as well read one by one.
+  static constexpr bool has_rows(const std::optional<layout>& at) {
+    if (!at || at->lens.empty() || !(at->strides.back() == dimension(1))) return false;
+    const dimension row = at->lens.back();
+    return !row.is_constant() || row.raw() >= 4;
+  }
+  constexpr std::optional<layout> map(std::uint32_t view, const std::optional<layout>& at) const {
+    if (!at) return std::nullopt;
+    const auto mapped = graph_[view].op.map(*at);
+    return mapped ? std::optional(*mapped) : std::nullopt;
+  }
+  // Whether all that read a view of an image, or views of that view, find rows in NHWC, which hold channels, and none
+  // in NCHW. A view that no strides express is a copy: it reads what it views. After a view that NCHW alone needs a
+  // copy for, `nchw` is empty.
+  constexpr bool shows_channels(std::uint32_t view, const std::optional<layout>& nhwc,
+                                const std::optional<layout>& nchw, const uses& readers) const {
+    const std::optional<layout> shown = map(view, nhwc), shown_nchw = map(view, nchw);
+    if (!shown) return !shown_nchw && has_rows(nhwc) && !has_rows(nchw);
+    const auto finds_channels = [&](const uses::user& u) {
+      if (u.instruction == none || !is_view(graph_[u.instruction])) return has_rows(shown) && !has_rows(shown_nchw);
+      return shows_channels(u.instruction, shown, shown_nchw, readers);
+    };
+    const auto& all = readers.beside({view, 0});
+    return std::all_of(all.begin(), all.end(), finds_channels);
+  }
+  // What NHWC gains for each element of an image that an instruction without a role reads.
+  constexpr double gain_of_reading(std::uint32_t i, value_id v, const uses& readers) const {
+    const dims& lens = graph_.shape_of(v).lens;
+    if (is_view(graph_[i]))
+      return shows_channels(i, layout{lens, nhwc_strides(lens)}, layout::standard(lens), readers) ? 1 : -1;
+    return reduces_images(graph_[i], v) ? 0 : -1;
+  }
+
   // What NHWC gains or loses where instruction `i` reads and writes.
-  constexpr void count(std::uint32_t i, double gain) {
+  constexpr void count(std::uint32_t i, double gain, const uses& readers) {
     const instruction& ins = graph_[i];
     if (ins.kind != instruction_kind::op || in_shuffle_[i]) return;
     if (roles_[i] == layout_role::prefers_nhwc) add({i, 0}, gain);
     for (std::size_t k = 0; k < ins.inputs.size(); ++k) {
       const value_id v = ins.inputs[k];
+      const bool has_role = roles_[v.instruction] != layout_role::none;
       if (roles_[i] == layout_role::prefers_nhwc)
         add(v, 1);
-      else if (roles_[i] == layout_role::none)
-        add(v, reduces_images(ins, v) ? 0 : -1);
-      else if (roles_[v.instruction] == layout_role::none && is_image(ins, k))
+      else if (has_role && roles_[i] == layout_role::none)
+        add(v, gain_of_reading(i, v, readers));
+      else if (!has_role && roles_[i] != layout_role::none && is_image(ins, k))
         gain_[root(i)] -= elements(graph_.shape_of(v));
     }
   }
