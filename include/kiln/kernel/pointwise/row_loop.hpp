@@ -232,8 +232,7 @@ struct divided {
   divided(const block_step& s, const block_frame& frame, const block_rows&) : values(code::place(&frame, s.in[0])) {}
   KILN_FN divisor begin(std::int64_t r) const {
     const auto by = broadcast<float_vec>(values[r]);
-    // one number's quotient: a vector's occupies the ports of several vectors' arithmetic
-    return {by, broadcast<float_vec>(1.0F / values[r]), moves::has_inverse(values[r])};
+    return {by, broadcast<float_vec>(1.0F) / by, moves::has_inverse(values[r])};
   }
   template <class Part> KILN_FN void run(Part& p, const divisor& d) const {
     if (d.multiplies) [[likely]]
