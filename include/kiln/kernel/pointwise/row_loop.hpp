@@ -1,60 +1,16 @@
 #pragma once
-#include <limits>
 #include <tuple>
 
-#include "kiln/kernel/pointwise/block_moves.hpp"
+#include "kiln/kernel/pointwise/row_parts.hpp"
 #include "kiln/op/pointwise/clip.hpp"
 
 namespace kiln::kernels {
-
-/// What a compiled loop holds of an operand of T that follows the rows.
-template <class T> struct row_operand_of {
-  T* first;
-  std::ptrdiff_t row = 0;  // elements from one row to the next
-
-  row_operand_of(std::uint16_t place, const block_frame& frame, const block_rows& over)
-      : first(reinterpret_cast<T*>(frame.at[place])) {
-    for (std::size_t k = 0; k < over.move_count; ++k)
-      if (over.moves[k].place == place) row = over.moves[k].bytes / static_cast<std::int64_t>(sizeof(T));
-  }
-  KILN_FN T* at(std::int64_t r) const { return first + r * row; }
-};
-using row_operand = row_operand_of<float>;
-
-/// How much of a row a loop works on at a time: some vectors, or the first `rest` lanes of one.
-template <std::size_t Vectors, bool Partial> struct row_part {
-  static constexpr std::ptrdiff_t width = native_lanes<float>;
-  float_vec x[Vectors];  ///< the value that passes from step to step
-  std::ptrdiff_t from;   ///< element of the row
-  int rest;
-
-  KILN_FN float_vec read(const float* row, std::ptrdiff_t v) const {
-    if constexpr (Partial)
-      return load_n<float_vec>(row + from, rest);
-    else
-      return load<float_vec>(row + from + v * width);
-  }
-  KILN_FN void write(float* row, std::ptrdiff_t v, float_vec y) const {
-    if constexpr (Partial)
-      store_n(row + from, y, rest);
-    else
-      store(row + from + v * width, y);
-  }
-  /// Calls one(v) for each vector, v being a constant so that vectors stay in registers.
-  template <class Each> KILN_FN static void each(Each&& one) {
-    [&]<std::size_t... V>(std::index_sequence<V...>) __attribute__((always_inline)) {
-      (one(std::integral_constant<std::size_t, V>{}), ...);
-    }
-    (std::make_index_sequence<Vectors>{});
-  }
-};
 
 /// The steps of a compiled loop. Each does to part of a row what the wide step function `step()` does to a block, where
 /// its operand, if it has one, follows the rows or not as `follows` says. `begin` gives what a step holds while a row
 /// runs.
 namespace loop_steps {
 
-inline constexpr std::size_t group = 4;  ///< vectors that a loop works on at a time
 using code = block_code<block_width::wide>;
 using moves = block_moves<block_width::wide>;
 
@@ -360,37 +316,13 @@ template <class... Step> struct row_loop {
   template <std::size_t... S>
   KILN_FN static void run_steps(const block_step* program, block_frame& frame, const block_rows& over,
                                 std::index_sequence<S...>) {
-    constexpr std::ptrdiff_t width = native_lanes<float>, together = loop_steps::group * width, stretch = 4 * together;
     const std::tuple<Step...> steps(Step(program[S], frame, over)...);
-    const std::int64_t n = over.elements;
-    // Prefetches cover some groups at a time, or some short rows: one for each group took as many instructions as the
-    // norms themselves.
-    const std::int64_t at_once = n >= together && n < stretch ? stretch / n : 1;
-    std::int64_t due =
-        over.fetch_count != 0 ? 0 : std::numeric_limits<std::int64_t>::max();  // the row that prefetches next
-    for (std::int64_t r = 0; r == 0 || r < over.rows; ++r) {
-      std::tuple held(std::get<S>(steps).begin(r)...);
-      const auto part = [&]<std::size_t Vectors, bool Partial>(std::ptrdiff_t from, int rest)
-          __attribute__((always_inline)) {
-        row_part<Vectors, Partial> p;
-        p.from = from;
-        p.rest = rest;
-        (std::get<S>(steps).run(p, std::get<S>(held)), ...);
-      };
-      std::int64_t from = 0;
-      for (; from + together <= n; from += together) {
-        if (from % stretch == 0 && r >= due) {
-          const std::int64_t elements = at_once * (n - from < stretch ? n - from : stretch);
-          fetch(over.fetches, over.fetch_count, (elements + width - 1) / width);
-          if (at_once > 1) due = r + at_once;
-        }
-        part.template operator()<loop_steps::group, false>(from, 0);
-      }
-      for (; from + width <= n; from += width) part.template operator()<1, false>(from, 0);
-      if (from < n) part.template operator()<1, true>(from, static_cast<int>(n - from));
-      (std::get<S>(steps).end(r, std::get<S>(held)), ...);
-    }
-    leave_wide_registers();
+    each_row(
+        over, [&](std::int64_t r) __attribute__((always_inline)) { return std::tuple(std::get<S>(steps).begin(r)...); },
+        [&](auto& part, auto& held)
+            __attribute__((always_inline)) { (std::get<S>(steps).run(part, std::get<S>(held)), ...); },
+        [&](std::int64_t r, const auto& held)
+            __attribute__((always_inline)) { (std::get<S>(steps).end(r, std::get<S>(held)), ...); });
   }
 };
 

@@ -172,18 +172,27 @@ std::size_t batch_scratch_bytes(const tile_program& p, const row_loops& loops) {
   return bytes;
 }
 
+// Elements of a row by which tasks are cut: its own, or more where more than two operands go on from row to row.
+std::int64_t row_weight(const tile_program& p, const row_loops& loops) {
+  std::int64_t streams = 0;
+  for (std::size_t k = 0; k < loops.operand.size(); ++k) {
+    const bool full = k < p.parameters() ? p.full_parameter(k) : p.full_result(k - p.parameters());
+    if (full && !loops.operand[k].kept.empty() && loops.operand[k].kept.back() != 0) ++streams;
+  }
+  return loops.row() * std::max<std::int64_t>(2, streams) / 2;
+}
+
+// Rows that differ in the innermost kept dim are a run of them; a task has a part of a long run, or several short ones.
 void run_batches(const tile_program& p, const launch& l, const row_loops& loops) {
-  const std::int64_t row = loops.row(), inner = loops.kept.empty() ? 1 : loops.kept.back(),
-                     outer = loops.rows() / inner;
-  const std::int64_t batch = std::min(inner, p.blocks()->batch_for(row));
-  const std::int64_t tasks = tasks_of_rows(outer, inner, row, batch, l.pool->size()),
-                     stride = block_program::row_stride(row);
+  const std::int64_t row = loops.row(), rows = loops.rows(), inner = loops.kept.empty() ? 1 : loops.kept.back();
+  const std::int64_t batch = std::min(inner, p.blocks()->batch_for(row)), stride = block_program::row_stride(row);
+  const std::int64_t tasks = tasks_of_rows(1, rows, row_weight(p, loops), batch, l.pool->size());
   const std::size_t each = batch_scratch_bytes(p, loops);
   const auto body = [&](std::int64_t task, unsigned worker) {
     std::byte* const scratch = l.scratch.data() + worker * each;
     block_cursor cursor(*p.blocks(), scratch + streams_bytes, stride, p.blocks()->batch_for(row));
     auto* const streams = reinterpret_cast<tile_program::stream*>(scratch);
-    std::int64_t rows[row_loops::most_operands];  // bytes from row to row
+    std::int64_t bytes[row_loops::most_operands];  // from row to row
     struct spread_rows {
       std::size_t stream;
       const std::byte* from;
@@ -191,45 +200,54 @@ void run_batches(const tile_program& p, const launch& l, const row_loops& loops)
     };
     stack_list<spread_rows, row_loops::most_operands> spread;
     std::byte* written = scratch + each;
-    const std::int64_t first = task % tasks * inner / tasks, last = (task % tasks + 1) * inner / tasks;
     cursor.fetch_rows(true);
     for (std::size_t k = 0; k < loops.operand.size(); ++k) {
-      const tensor& t = operand_of(l, k);
-      const ints& kept = loops.operand[k].kept;
-      const auto width = static_cast<std::int64_t>(size_of(t.type));
-      rows[k] = kept.empty() ? 0 : kept.back() * width;
-      std::byte* const at = t.data + first * rows[k] + outer_offset(loops, k, task / tasks) * width;
-      new (streams + k) tile_program::stream{at, 1};
+      const auto width = static_cast<std::int64_t>(size_of(operand_of(l, k).type));
+      bytes[k] = loops.operand[k].kept.empty() ? 0 : loops.operand[k].kept.back() * width;
+      new (streams + k) tile_program::stream{nullptr, 1};
       if (is_spread(p, loops, k)) {
         written -= spread_bytes(*p.blocks(), row);
-        spread.push_back({k, at, written});
-        streams[k].at = written;
-        rows[k] = row * width;
+        spread.push_back({k, nullptr, written});
+        bytes[k] = row * width;
         continue;
       }
       // The next rows are prefetched while these are computed, and the lines of results before they are written.
       constexpr std::int64_t cached = 1 << 20;
-      if (rows[k] == row * width && rows[k] * loops.rows() > cached && !(l.unread && k >= l.in.size()))
-        cursor.fetch_ahead(k, k < l.in.size() || !p.reduces() ? batch * rows[k] : 0);
+      if (bytes[k] == row * width && bytes[k] * rows > cached && !(l.unread && k >= l.in.size()))
+        cursor.fetch_ahead(k, k < l.in.size() || !p.reduces() ? batch * bytes[k] : 0);
     }
-    for (std::int64_t r = first; r < last; r += batch) {
-      const std::int64_t count = std::min(batch, last - r);
-      for (spread_rows& s : spread) {
-        const std::size_t width = size_of(l.in[s.stream].type);
-        const std::int64_t step = loops.operand[s.stream].kept.empty() ? 0 : loops.operand[s.stream].kept.back();
-        kiln_eigen_typed_tiles()->spread(width)(s.from, step, s.to, count, row);
-        s.from += count * step * static_cast<std::int64_t>(width);
+    const std::int64_t last = (task + 1) * rows / tasks;
+    for (std::int64_t first = task * rows / tasks, end = 0; first < last; first = end) {
+      end = std::min(last, (first / inner + 1) * inner);
+      for (std::size_t k = 0; k < loops.operand.size(); ++k) {
+        const tensor& t = operand_of(l, k);
+        const std::int64_t step = loops.operand[k].kept.empty() ? 0 : loops.operand[k].kept.back();
+        streams[k].at = t.data + (first % inner * step + outer_offset(loops, k, first / inner)) *
+                                     static_cast<std::int64_t>(size_of(t.type));
       }
-      cursor.batch(streams, rows, count, row, l.unread);
-      for (std::size_t k = 0; k < loops.operand.size(); ++k) streams[k].at += count * rows[k];
-      for (const spread_rows& s : spread) streams[s.stream].at = s.to;
+      for (spread_rows& s : spread) {
+        s.from = streams[s.stream].at;
+        streams[s.stream].at = s.to;
+      }
+      for (std::int64_t r = first; r < end; r += batch) {
+        const std::int64_t count = std::min(batch, end - r);
+        for (spread_rows& s : spread) {
+          const std::size_t width = size_of(l.in[s.stream].type);
+          const std::int64_t step = loops.operand[s.stream].kept.empty() ? 0 : loops.operand[s.stream].kept.back();
+          kiln_eigen_typed_tiles()->spread(width)(s.from, step, s.to, count, row);
+          s.from += count * step * static_cast<std::int64_t>(width);
+        }
+        cursor.batch(streams, bytes, count, row, l.unread);
+        for (std::size_t k = 0; k < loops.operand.size(); ++k) streams[k].at += count * bytes[k];
+        for (const spread_rows& s : spread) streams[s.stream].at = s.to;
+      }
     }
     if (l.unread) kiln_eigen_isa()->blocks()->fence();
   };
-  if (outer * tasks == 1)
+  if (tasks == 1)
     body(0, 0);
   else
-    l.pool->parallel_for(outer * tasks, body);
+    l.pool->parallel_for(tasks, body);
 }
 
 void run_loops(const tile_program& p, const launch& l, const row_loops& loops) {

@@ -1,5 +1,6 @@
 #include "kiln/backend/eigen/impl/isa/tiles.hpp"
 #include "kiln/kernel/pointwise/loop_rounding.hpp"
+#include "kiln/kernel/pointwise/rotation_loop.hpp"
 #include "kiln/op/ops.hpp"
 
 namespace kiln::eigen {
@@ -62,16 +63,15 @@ template <class Stored> row_run find_storing(const level_steps& l) {
                     row_loop<loaded, divided, computed<op::mul>, computed<op::add>, Stored>>(l);
 }
 
-// A rotary embedding of a row's halves: what both products of a half give is put aside, and then both halves' own
-// values where a norm computes them first.
+// A rotary embedding of a row's halves. Where a norm computes them first, what both products of a half give is put
+// aside, and both halves' own values are.
 template <class Stored> row_run find_rotation(const level_steps& l) {
   using scaled = computed_by<op::mul>;
   using product = computed<op::mul>;
-  return find_among<row_loop<loaded, product, held, loaded, product, computed_with<op::sub, 1>, Stored, loaded, product,
-                             held, loaded, product, computed_with<op::add>, Stored>,
-                    row_loop<loaded, scaled, product, held, product, held, loaded, scaled, product, held, product,
-                             computed_with<op::sub, 1>, Stored, reloaded, product, held, reloaded, product,
-                             computed_with<op::add>, Stored>>(l);
+  return find_among<rotation_loop<Stored>, row_loop<loaded, scaled, product, held, product, held, loaded, scaled,
+                                                    product, held, product, computed_with<op::sub, 1>, Stored, reloaded,
+                                                    product, held, reloaded, product, computed_with<op::add>, Stored>>(
+      l);
 }
 
 // The same of 16-bit floats: halves and factors are put aside as floats, and each product and sum is rounded.
