@@ -46,7 +46,7 @@ class help : public program {
 
 TEST_F(help, is_there_for_every_verb) {
   const auto verbs = verbs_in(of(""));
-  EXPECT_THAT(verbs, testing::IsSupersetOf({"run", "show", "serve", "genai"}));
+  EXPECT_THAT(verbs, testing::IsSupersetOf({"run", "test", "perf", "show", "verify", "ops", "serve", "genai"}));
   for (const std::string& verb : verbs)
     for (const std::string& inner : verbs_in(of(verb))) of(verb + " " + inner);
 }

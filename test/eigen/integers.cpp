@@ -1,5 +1,7 @@
 // Products of 8-bit integers on the Eigen target: exact sums, zero points, padding, quantized networks.
 #include "eigen/integer_layers.hpp"
+#include "kiln/graph/print.hpp"
+#include "kiln/pass/pipeline.hpp"
 
 namespace kiln::testing {
 namespace {
@@ -91,6 +93,28 @@ TEST(integers, convolutions_pad_with_zero_points_of_a_run) {
                          {.stride = {2, 1}, .pads = {1, 1, 1, 0}}));
     };
     expect_same(make, bytes_for(make, false), exact);
+  }
+}
+
+// Taps that read padding alone are cut off before bytes other than zero stand outside the image.
+TEST(integers, convolutions_have_no_taps_that_read_padding_alone) {
+  for (const std::int64_t zero : {0, 7}) {
+    const auto make = [&](builder& b) {
+      b.output(centered(b, b.input("x", dtype::u8, {1, 8, 6, 6}), zero)
+                   .conv(weights(b, dtype::i8, {16, 8, 3, 3}, -128, 127).convert(dtype::i32),
+                         {.dilation = {6, 6}, .pads = {6, 6, 6, 6}}));
+    };
+    expect_same(make, bytes_for(make, false), exact);
+    builder b;
+    make(b);
+    program p = b.finish();
+    optimize(p, {.fuse = false}, eigen_target().passes());
+    dims filters;
+    const auto& m = p.main();
+    for (const std::uint32_t i : m.order())
+      if (m[i].kind == instruction_kind::op && m[i].op.is<op::integer_convolution>())
+        filters = m.shape_of(m[i].inputs[1]).lens;
+    EXPECT_EQ(filters, (dims{16, 8, 1, 1})) << print(p).view();
   }
 }
 

@@ -62,5 +62,15 @@ TEST(unread_taps, images_of_any_size) {
   }
 }
 
+// A bound may be looser than what it bounds, and its product with the stride beyond 64 bits.
+TEST(unread_taps, images_whose_bound_is_as_great_as_integers_are) {
+  const dimension n = dimension::symbol("n", 1, std::int64_t{1} << 55);
+  for (const std::int64_t stride : {512, 1024, 4096}) {
+    const problem q{{1, 1, n * stride}, {1, 1, 3}, {.stride = {stride}, .pads = {4, 4}}, {}};
+    auto p = built<builder>(convolved(q));
+    EXPECT_FALSE(run(p).changed()) << print(p).view();
+  }
+}
+
 }  // namespace
 }  // namespace kiln::test

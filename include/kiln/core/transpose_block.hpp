@@ -8,16 +8,19 @@
 // Transpositions of blocks by vectors of 16 bytes, which any processor has.
 namespace kiln::detail {
 
+/// Lines of elements of T: vectors of 16 bytes.
 template <class T> class lines_of {
  public:
   using line [[gnu::vector_size(16)]] = T;
   static constexpr int side = 16 / sizeof(T);
 
+  /// The `side` elements at `from`, which may be any address.
   static line load(const T* from) {
     line v;
     std::memcpy(&v, from, sizeof v);
     return v;
   }
+  /// Writes a line to `to`, which may be any address.
   static void store(T* to, line v) { std::memcpy(to, &v, sizeof v); }
 
   /// Interleaves N lines (a power of two): element e of line n comes to place N * e + n of all of them. Lines are
@@ -36,7 +39,7 @@ template <class T> class lines_of {
 #pragma GCC unroll 16
     for (int i = 0; i < N; ++i) a[i] = b[i];
   }
-  /// The other way.
+  /// Parts what `interleave` makes: element N * e + n of all N lines (a power of two) comes to place e of line n.
   template <int N, int Left = N> [[gnu::always_inline]] static void part(line (&a)[N]) {
     line b[N];
     [&]<int... L>(std::integer_sequence<int, L...>) __attribute__((always_inline)) {
@@ -51,7 +54,7 @@ template <class T> class lines_of {
 #pragma GCC unroll 16
     for (int i = 0; i < N; ++i) a[i] = b[i];
   }
-  /// Reads pixels of N elements that are `step` apart, or writes them, as whole words: N elements of the last one, too.
+  /// A line of words of N elements, a pixel and what follows it each, which begin `step` elements apart at `from`.
   template <int N> [[gnu::always_inline]] static line load_pixels(const T* from, std::int64_t step) {
     if (N == side || N == step) {
       return load(from);
@@ -66,6 +69,7 @@ template <class T> class lines_of {
       return (line)v;
     }
   }
+  /// Writes a line as words of N elements, which begin `step` elements apart at `to`, the next one over the last.
   template <int N> [[gnu::always_inline]] static void store_pixels(T* to, line all, std::int64_t step) {
     if (N == side || N == step) {
       store(to, all);
@@ -86,6 +90,7 @@ template <class T> class lines_of {
   template <int N> using words [[gnu::vector_size(16)]] = word<N>;
 };
 
+/// The least power of two that is `n` or more.
 constexpr int power_of_two_from(int n) { return n <= 1 ? 1 : 2 * power_of_two_from((n + 1) / 2); }
 
 /// to[r * Few + k] = from[r + k * step] for k < Few: pixels of a few planes. Lines are stored whole, and what they

@@ -1,4 +1,6 @@
 #pragma once
+#include <limits>
+
 #include "kiln/graph/rewriter.hpp"
 #include "kiln/op/linear.hpp"
 #include "kiln/op/view/slice.hpp"
@@ -31,6 +33,8 @@ template <class Module> class unread_taps {
     for (std::size_t d = 0; d + 2 < in.size(); ++d) {
       const dimension length = weights[d + 2];
       if (!length.is_constant() || length.value() < 2 || in[d + 2].max() < 1 || out[d + 2].max() < 1) continue;
+      // the bound of an image of any size may be as great as integers are
+      if (out[d + 2].max() - 1 > std::numeric_limits<std::int64_t>::max() / w.stride[d]) continue;
       const std::int64_t step = w.dilation[d], last = (out[d + 2].max() - 1) * w.stride[d];
       std::int64_t begin = 0, end = length.value();
       // the last window is the first whose tap `begin` reads the image, the first window the last that reads it with
@@ -61,6 +65,7 @@ template <class Module> class unread_taps {
 
 /// Cuts off the outer taps of a convolution that read padding alone, as those of a 3x3 kernel dilated by 36 over 33 x
 /// 33 pixels do: a 1x1 kernel is left. What would have been added to a sum is zero, unless a weight is not finite.
+/// It runs before `integer_products`, whose convolutions of bytes pad with any byte.
 template <class Program> constexpr pass_note cut_unread_taps(Program& p) {
   return run_on_modules<detail::unread_taps>("cut_unread_taps", p);
 }

@@ -8,13 +8,42 @@
 namespace kiln::detail {
 namespace {
 
+// Sums of a few results, in the order of the reference computation, whose bits they have: `evaluate_contraction` adds
+// in double, too. Their number is fixed, so that they stay in registers.
+class few_sums {
+ public:
+  static constexpr std::int64_t many = 16;
+
+  void add(float x, const float* y) {
+    const doubles factor = broadcast<doubles>(x);
+#pragma GCC unroll 4
+    for (int i = 0; i < lines; ++i) {
+      const auto line = load<vec<float, 4>>(y + 4 * i);
+      sums_[2 * i] += factor * __builtin_convertvector(lower_half(line), doubles);
+      sums_[2 * i + 1] += factor * __builtin_convertvector(upper_half(line), doubles);
+    }
+  }
+  void put(float* to) const {
+    for (int i = 0; i < many; ++i) to[i] = static_cast<float>(sums_[i / 2][i % 2]);
+  }
+
+ private:
+  using doubles = vec<double, 2>;
+  static constexpr int lines = many / 4;
+  doubles sums_[many / 2] = {};
+};
+
 // What many sums of a contraction have in common: an operand whose elements lie side by side as the results do, and
 // one of which all of them read the same element.
 struct side_by_side {
-  linear_access row, other, out;
-  const float *row_at, *other_at;
-  inline_vector<std::int64_t, max_iteration_rank> extents;
-  std::size_t outer, along;  // dims before the summed ones, and that of the results that lie side by side
+  linear_access row;                                        // of the first of these operands
+  linear_access other;                                      // of the second
+  linear_access out;                                        // of the results
+  const float* row_at;                                      // what `row` reads
+  const float* other_at;                                    // what `other` reads
+  inline_vector<std::int64_t, max_iteration_rank> extents;  // of the iteration: results first, then what is summed
+  std::size_t outer;                                        // how many of the extents are the results'
+  std::size_t along;  // the one of them along which results and elements of the row lie side by side
 };
 
 std::optional<side_by_side> sums_side_by_side(const operation& op, const small_vector<evaluation::operand>& in,
@@ -37,7 +66,7 @@ std::optional<side_by_side> sums_side_by_side(const operation& op, const small_v
   if (!left.guards.empty() || !right.guards.empty()) return std::nullopt;
   for (s.along = 0; s.along < s.outer; ++s.along) {
     const std::int64_t l = left.step[s.along], r = right.step[s.along];
-    if (s.out.step[s.along] != 1 || l + r != 1 || l * r != 0) continue;
+    if (s.out.step[s.along] != 1 || l + r != 1 || l * r != 0 || s.extents[s.along] < few_sums::many) continue;
     const bool is_right = r == 1;
     s.row = is_right ? right : left, s.other = is_right ? left : right;
     s.row_at = reinterpret_cast<const float*>(in[is_right ? 1 : 0].bytes);
@@ -46,33 +75,6 @@ std::optional<side_by_side> sums_side_by_side(const operation& op, const small_v
   }
   return std::nullopt;
 }
-
-// Sums of a few results, in the order of the reference computation, whose bits they have: `evaluate_contraction` adds
-// in double, too.
-class few_sums {
- public:
-  static constexpr std::int64_t most = 16;
-
-  void add(float x, const float* y, std::int64_t count) {
-    if (count == most) {
-      const doubles factor = broadcast<doubles>(x);
-#pragma GCC unroll 4
-      for (int i = 0; i < lines; ++i) {
-        const auto line = load<vec<float, 4>>(y + 4 * i);
-        sums_[2 * i] += factor * __builtin_convertvector(lower_half(line), doubles);
-        sums_[2 * i + 1] += factor * __builtin_convertvector(upper_half(line), doubles);
-      }
-    } else {
-      for (int i = 0; i < count; ++i) sums_[i / 2][i % 2] += static_cast<double>(x) * static_cast<double>(y[i]);
-    }
-  }
-  float operator[](std::int64_t i) const { return static_cast<float>(sums_[i / 2][i % 2]); }
-
- private:
-  using doubles = vec<double, 2>;
-  static constexpr int lines = most / 4;
-  doubles sums_[most / 2] = {};
-};
 
 // Moves on among the dims [from, to) but for the one along which results lie; false after the last.
 bool next_of(inline_vector<std::int64_t, max_iteration_rank>& at, const side_by_side& s, std::size_t from,
@@ -96,17 +98,17 @@ void add_side_by_side(const side_by_side& s, float* to) {
     return n;
   };
   const std::int64_t row_step = s.row.step[inner], other_step = s.other.step[inner];
-  for (std::int64_t j = 0; j < s.extents[s.along]; j += few_sums::most) {  // columns of the row stay in the cache
-    const std::int64_t count = std::min(few_sums::most, s.extents[s.along] - j);
+  // Columns of the row stay in the cache. The last ones end where the row does, and some are computed twice.
+  for (std::int64_t first = 0; first < s.extents[s.along]; first += few_sums::many) {
+    const std::int64_t j = std::min(first, s.extents[s.along] - few_sums::many);
     do {
       few_sums sums;
       do {
         const float* row = s.row_at + offset(s.row, inner) + j;
         const float* other = s.other_at + offset(s.other, inner);
-        for (std::int64_t k = 0; k < s.extents[inner]; ++k) sums.add(other[k * other_step], row + k * row_step, count);
+        for (std::int64_t k = 0; k < s.extents[inner]; ++k) sums.add(other[k * other_step], row + k * row_step);
       } while (next_of(at, s, s.outer, inner));
-      float* const place = to + offset(s.out, s.outer) + j;
-      for (std::int64_t i = 0; i < count; ++i) place[i] = sums[i];
+      sums.put(to + offset(s.out, s.outer) + j);
     } while (next_of(at, s, 0, s.outer));
   }
 }

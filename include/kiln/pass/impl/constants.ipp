@@ -110,39 +110,10 @@ void forget(const literal& l) {
   if (l.data().size() >= least) forget_pages(l.data());
 }
 
-// The trailing dims of a result along which each of two operands goes on by one element, or stays: one run.
-struct runs_of_pairs {
-  std::int64_t length = 1;
-  bool goes_on[2] = {};
-  ints outer, strides[2];
-
-  runs_of_pairs(const dims& lens, std::span<const layout> at) {
-    std::size_t d = lens.size();
-    bool decided = false;
-    for (; d > 0; --d) {
-      if (lens[d - 1] == dimension(1)) continue;
-      const bool starts = !std::exchange(decided, true);
-      bool joins = true;
-      for (std::size_t k = 0; k < 2; ++k) {
-        const bool next = at[k].strides[d - 1] == dimension(length), same = at[k].strides[d - 1] == dimension(0);
-        joins = joins && (starts ? next || same : goes_on[k] ? next : same);
-        if (starts) goes_on[k] = next;
-      }
-      if (!joins) break;
-      length *= lens[d - 1].value();
-    }
-    for (std::size_t k = 0; k < d; ++k) {
-      outer.push_back(lens[k].value());
-      for (std::size_t i = 0; i < 2; ++i) strides[i].push_back(at[i].strides[k].value());
-    }
-  }
-};
-
 // An op of two floats over constants that are seen through layouts of the result's extents.
-void fold_runs(const operation& op, pair_run run, std::span<const literal* const> from, std::span<const layout> at,
-               const dims& lens, float* to) {
+void fold_runs(const operation& op, pair_run run, const runs_of_pairs& runs, std::span<const literal* const> from,
+               std::span<const layout> at, float* to) {
   constexpr std::int64_t most = 8192;  // elements of a run
-  const runs_of_pairs runs(lens, at);
   const std::int64_t pieces = (runs.length + most - 1) / most, all = product(runs.outer) * pieces;
   const std::int64_t tasks = std::clamp<std::int64_t>(product(runs.outer) * runs.length / most, 1, 64);
   for_each_part(tasks, [&](std::int64_t task) {
@@ -232,8 +203,8 @@ literal fold_laid_out(const operation& op, std::span<const literal* const> from,
   if (product(to_ints(lens)) == 0) return literal(result, made);
   const auto is_f32 = [](const literal* l) { return l->get_shape().type == dtype::f32; };
   if (from.size() == 2 && result.type == dtype::f32 && std::all_of(from.begin(), from.end(), is_f32))
-    if (const pair_run run = pair_run_of(op)) {
-      fold_runs(op, run, from, at, lens, reinterpret_cast<float*>(made.data()));
+    if (const runs_of_pairs runs(lens, at); const pair_run run = runs.are_long() ? pair_run_of(op) : nullptr) {
+      fold_runs(op, run, runs, from, at, reinterpret_cast<float*>(made.data()));
       for (const literal* l : from) forget(*l);
       return literal(result, made);
     }

@@ -1,8 +1,10 @@
 #pragma once
-#include <algorithm>
 #include <cstring>
-#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
 
+#include "kiln/core/layout.hpp"
 #include "kiln/core/simd.hpp"
 #include "kiln/graph/operation.hpp"
 
@@ -14,6 +16,39 @@ struct run_operand {
   const std::byte* at;
   bool goes_on;
 };
+
+/// The trailing dims of a result along which each of two operands goes on by one element, or stays: one run.
+struct runs_of_pairs {
+  std::int64_t length = 1;
+  bool goes_on[2] = {};
+  ints outer, strides[2];  ///< the extents of the other dims, and each operand's strides there
+
+  runs_of_pairs(const dims& lens, std::span<const layout> at) {
+    std::size_t d = lens.size();
+    bool decided = false;
+    for (; d > 0; --d) {
+      if (lens[d - 1] == dimension(1)) continue;
+      const bool starts = !std::exchange(decided, true);
+      bool joins = true;
+      for (std::size_t k = 0; k < 2; ++k) {
+        const bool next = at[k].strides[d - 1] == dimension(length), same = at[k].strides[d - 1] == dimension(0);
+        joins = joins && (starts ? next || same : goes_on[k] ? next : same);
+        if (starts) goes_on[k] = next;
+      }
+      if (!joins) break;
+      length *= lens[d - 1].value();
+    }
+    for (std::size_t k = 0; k < d; ++k) {
+      outer.push_back(lens[k].value());
+      for (std::size_t i = 0; i < 2; ++i) strides[i].push_back(at[i].strides[k].value());
+    }
+  }
+
+  /// Whether a run is worth what begins it: a transposed operand's is one element, and copies of it go by squares.
+  bool are_long() const { return length >= 16; }
+};
+
+/// Goes over a run of `count` elements.
 using pair_run = void (*)(const void* op, run_operand a, run_operand b, float* to, std::int64_t count);
 
 template <class Op> constexpr bool joins_floats() {

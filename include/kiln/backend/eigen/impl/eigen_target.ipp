@@ -28,6 +28,7 @@
 #include "kiln/pass/integer_products.hpp"
 #include "kiln/pass/move_quantization.hpp"
 #include "kiln/pass/reduce_in_rows.hpp"
+#include "kiln/pass/unread_taps.hpp"
 #include "kiln/pass/widen_floats.hpp"
 #include "kiln/pass/zero_points_in_floats.hpp"
 
@@ -79,6 +80,8 @@ target_passes eigen_target::passes() const {
   static constexpr named_pass<program> forms[] = {
       {"expand_quantization", [](program& p) { return expand_quantization(p, true); }},
       {"move_quantization", [](program& p) { return move_quantization(p); }},
+      // while what is outside an image of bytes is still zero
+      {"cut_unread_taps", [](program& p) { return cut_unread_taps(p); }},
       {"integer_products", [](program& p) { return integer_products(p); }},
       {"reduce_in_rows", [](program& p) { return reduce_in_rows(p); }},
       {"zero_points_in_floats", [](program& p) { return zero_points_in_floats(p); }},
