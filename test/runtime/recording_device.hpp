@@ -79,10 +79,10 @@ class recording_device final : public device {
   std::shared_ptr<const device> of_;
 };
 
-/// The reference computation of an op, when its turn comes in the queue.
+/// A kernel of the host, when its turn comes in the queue.
 class recorded_kernel final : public kernel {
  public:
-  explicit recorded_kernel(const operation& op) : of_(make_fallback_kernel(op)) {}
+  explicit recorded_kernel(std::unique_ptr<kernel> of) : of_(std::move(of)) {}
   std::string name() const override { return of_->name(); }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned n) const override {
     return of_->scratch_bytes(in, out, n);
@@ -100,13 +100,14 @@ class recorded_kernel final : public kernel {
       return out;
     };
     const std::span<std::byte> scratch(open(l.scratch.data()), l.scratch.size());
-    static_cast<recording_queue&>(*l.queue).compute(
-        [this, in = opened(l.in), out = opened(l.out), scratch, symbols = *l.symbols, faults = open(l.faults)] {
-          of_->run({in, out, scratch, nullptr, &symbols});
-          ++done;
-          if (reports && done == faulty) *faults = 1;
-          if (done == stops_when_done) cancel = true;
-        });
+    static_cast<recording_queue&>(*l.queue).compute([this, in = opened(l.in), out = opened(l.out), scratch,
+                                                     symbols = l.symbols ? *l.symbols : bindings(),
+                                                     faults = open(l.faults)] {
+      of_->run({in, out, scratch, nullptr, &symbols});
+      ++done;
+      if (reports && done == faulty) *faults = 1;
+      if (done == stops_when_done) cancel = true;
+    });
   }
   static inline bool reports = false;
   static inline int given = 0, done = 0;  // to the queue, and of them those that are over
@@ -125,9 +126,11 @@ class recording_target final : public target {
   std::string_view name() const override { return gpu_.name(); }
   bool fuses() const override { return gpu_.fuses(); }
   std::unique_ptr<kernel> make_kernel(const kernel_request& r) const override {
-    return std::make_unique<recorded_kernel>(r.instruction.op);
+    return std::make_unique<recorded_kernel>(make_fallback_kernel(r.instruction.op));
   }
-  std::unique_ptr<kernel> make_copy(const derived_data* derived) const override { return gpu_.make_copy(derived); }
+  std::unique_ptr<kernel> make_copy(const derived_data*) const override {
+    return std::make_unique<recorded_kernel>(make_copy_kernel());
+  }
   bool has_device() const override { return true; }
   std::shared_ptr<const device> get_device() const override { return device_; }
 
