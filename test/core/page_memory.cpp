@@ -94,6 +94,36 @@ TEST_F(pages, buffers_outlive_the_scope_and_give_their_memory_back) {
   EXPECT_LE(resident(at, 120 * mib), (page_scope::kept_free_bytes + 4 * mib) / 4096);
 }
 
+// Buffers smaller than a large page, too: the heap would give up pages of 4 KiB and take them again, and keep those
+// between what stays.
+TEST_F(pages, hold_buffers_of_less_than_a_large_page) {
+  constexpr std::size_t count = 240;
+  const auto size = [](std::size_t k) { return (64 + k * 97 % 837) << 10; };  // to 900 KiB
+  std::vector<buffer> all(count);
+  std::vector<const std::byte*> at(count);
+  {
+    const page_scope scope;
+    const auto fill = [&] {
+      for (std::size_t k = 0; k < count; ++k) {
+        all[k] = filled(size(k), static_cast<int>(k));
+        at[k] = all[k].data();
+      }
+    };
+    fill();
+    std::fill(all.begin(), all.end(), buffer());
+    const long before = faults();
+    fill();
+    EXPECT_LE(faults() - before, 64);
+    for (std::size_t k = 0; k < count; ++k)
+      if (k % 20 != 0) all[k] = buffer();
+  }
+  std::size_t kept = 0, freed = 0;  // pages
+  for (std::size_t k = 0; k < count; ++k) (k % 20 == 0 ? kept : freed) += resident(at[k], size(k));
+  EXPECT_GE(kept, count / 20 * 16);
+  EXPECT_LE(freed, (page_scope::kept_free_bytes + count / 20 * 4 * mib) / 4096);
+  for (std::size_t k = 0; k < count; k += 20) EXPECT_TRUE(holds(all[k], static_cast<int>(k)));
+}
+
 TEST_F(pages, several_threads_take_and_give) {
   const page_scope scope;
   std::vector<std::thread> threads;

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -15,6 +16,11 @@
 namespace kiln {
 namespace {
 
+// Scopes that live. Most large buffers are made while there is none: they ask for no more than this.
+constinit std::atomic<int> scopes{0};
+
+bool none_lives() { return scopes.load(std::memory_order_relaxed) == 0; }
+
 // Rooms between what is taken, by address. A room may hold pages that nobody has touched yet.
 class page_memory {
  public:
@@ -25,16 +31,16 @@ class page_memory {
 
   void enter() {
     const std::lock_guard lock(mutex_);
-    ++scopes_;
+    scopes.fetch_add(1, std::memory_order_relaxed);
   }
   void leave() {
     const std::lock_guard lock(mutex_);
-    if (--scopes_ == 0) shrink(page_scope::kept_free_bytes);
+    if (scopes.fetch_sub(1, std::memory_order_relaxed) == 1) shrink(page_scope::kept_free_bytes);
   }
 
   std::byte* take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    if (scopes_ == 0) return nullptr;
+    if (none_lives()) return nullptr;
     auto room = smallest(bytes);
     if (room == rooms_.end()) {
       if (!map(whole_huge_pages(bytes))) return nullptr;
@@ -50,7 +56,7 @@ class page_memory {
     const std::lock_guard lock(mutex_);
     free_ += bytes;
     const auto room = joined(at, bytes);
-    if (scopes_ == 0 && free_ > page_scope::kept_free_bytes) unmap(room);
+    if (none_lives() && free_ > page_scope::kept_free_bytes) unmap(room);
   }
 
   /// Each part shares it, so that it outlives the last one, and a library that is unloaded leaves nothing.
@@ -118,7 +124,6 @@ class page_memory {
   std::mutex mutex_;
   rooms rooms_;
   std::size_t free_ = 0;  // bytes of all rooms
-  int scopes_ = 0;
 };
 
 struct part {
@@ -134,6 +139,7 @@ page_scope::~page_scope() { page_memory::get()->leave(); }
 
 detail::page_part detail::take_pages(std::size_t bytes) {
   if (KILN_SANITIZES_ADDRESSES) return {};  // which watches each buffer of the heap by itself
+  if (none_lives()) return {};
   auto owner = std::make_unique<part>(part{page_memory::get(), nullptr, padded_bytes(bytes)});
   std::byte* const at = owner->at = owner->of->take(owner->bytes);
   if (!at) return {};

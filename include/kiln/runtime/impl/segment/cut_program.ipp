@@ -302,7 +302,7 @@ class cutter {
       module_graph moved = body.moved(program_.module(r));
       body.part.main() = std::move(moved);
       if (const auto* l = ins.op.get_if<op::loop>())
-        s.loop = simplify_loop_body(body.part.main(), static_cast<std::size_t>(l->carried));
+        s.loop = simplify_loop_body(body.part, static_cast<std::size_t>(l->carried));
       s.bodies.push_back(compile_part(std::move(body.part), target_, pool_, choices_));
       report_.remarks.push_back(s.name + " runs a body of " + std::to_string(s.bodies.back()->report.steps.size()) +
                                 " kernels");

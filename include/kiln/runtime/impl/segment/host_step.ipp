@@ -66,8 +66,11 @@ arguments run_loop(const caller& c, std::span<const argument> in) {
     for (std::size_t i = 1; i < given.size(); ++i) places.push_back(given[i].data());
     for (carried_value& s : states) places.push_back(s.memory(0).data()), places.push_back(s.memory(1).data());
     for (collected_value& s : stacks) places.push_back(s.memory(0).data());
+    std::vector<shape> shapes{number.get_shape()};
+    for (std::size_t i = 1; i < given.size(); ++i) shapes.push_back(given[i].get_shape());
+    for (const sliced_value& s : slices) shapes[s.operand()] = s.each();
     const arguments first(given);
-    unwatched.give_all(places, [&](std::int64_t n) {
+    unwatched.give_all(shapes, places, [&](std::int64_t n) {
       given[0] = unwatched.number(n);
       for (std::size_t i = 0; i < carried; ++i) given[2 + i] = n == 0 ? first[2 + i] : states[i].memory(n - 1);
       iterate(n, c.place.stream());

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kiln/graph/symbols.hpp"
 #include "kiln/op/index/gather.hpp"
 #include "kiln/runtime/impl/segment/segments.hpp"
 
@@ -40,6 +41,40 @@ bool reads_slices_alone(const module_graph& m, value_id of, value_id number) {
   return any && std::find(m.outputs.begin(), m.outputs.end(), of) == m.outputs.end();
 }
 
+// Symbols that a module mentions, and those that it calls, but for the first dims of `whole`.
+void mentioned_symbols(const program& p, const module_graph& m, std::span<const value_id> whole,
+                       small_vector<dimension>& out) {
+  for (std::uint32_t i = 0; i < m.size(); ++i) {
+    if (m[i].kind == instruction_kind::parameter &&
+        std::find(whole.begin(), whole.end(), value_id{i, 0}) != whole.end()) {
+      const dims& lens = m[i].results[0].lens;
+      for (std::size_t d = 1; d < lens.size(); ++d) collect_symbols(lens[d], out);
+      continue;
+    }
+    collect_symbols(m, i, out);
+    small_vector<module_ref> called;
+    if (m[i].kind == instruction_kind::op) m[i].op.bodies(called);
+    for (const module_ref r : called) mentioned_symbols(p, p.module(r), {}, out);
+  }
+}
+
+// Of values that a body reads by slices, those that need not be there as a whole: their first extent tells no symbol
+// that something else mentions.
+void drop_needed(const program& p, std::vector<value_id>& whole) {
+  const module_graph& m = p.main();
+  for (bool stable = false; !stable;) {
+    small_vector<dimension> mentioned;
+    mentioned_symbols(p, m, whole, mentioned);
+    stable = std::erase_if(whole, [&](value_id v) {
+               small_vector<dimension> told;
+               collect_symbols(m.shape_of(v).lens[0], told);
+               return std::any_of(told.begin(), told.end(), [&](dimension d) {
+                 return std::find(mentioned.begin(), mentioned.end(), d) != mentioned.end();
+               });
+             }) == 0;
+  }
+}
+
 void take_slices(module_graph& m, value_id of, value_id number) {
   const auto moved = [&](value_id& v) {
     if (picks_slice(m, v.instruction, of, number)) v = of;
@@ -55,7 +90,8 @@ void take_slices(module_graph& m, value_id of, value_id number) {
 
 }  // namespace
 
-loop_body simplify_loop_body(module_graph& m, std::size_t carried) {
+loop_body simplify_loop_body(program& p, std::size_t carried) {
+  module_graph& m = p.main();
   m.compact();
   loop_body out;
   if (m.outputs.size() > 1 && never_ends(m)) {
@@ -64,8 +100,12 @@ loop_body simplify_loop_body(module_graph& m, std::size_t carried) {
     out.asks = false;
   }
   const auto parameters = m.parameters();
+  std::vector<value_id> whole;
   for (std::size_t k = 2 + carried; k < parameters.size(); ++k)
-    if (reads_slices_alone(m, parameters[k], parameters[0])) {
+    if (reads_slices_alone(m, parameters[k], parameters[0])) whole.push_back(parameters[k]);
+  drop_needed(p, whole);
+  for (std::size_t k = 2 + carried; k < parameters.size(); ++k)
+    if (std::find(whole.begin(), whole.end(), parameters[k]) != whole.end()) {
       take_slices(m, parameters[k], parameters[0]);
       out.sliced.push_back(static_cast<std::uint32_t>(k));
     }

@@ -88,6 +88,7 @@ class sliced_value {
     step_ = steps[0].raw() * static_cast<std::int64_t>(size_of(s.type));
   }
   std::uint32_t operand() const { return operand_; }
+  const shape& each() const { return slice_; }
   argument at(std::int64_t k) const {
     const std::int64_t extent = whole_.get_shape().lens[0].raw();
     if (k >= extent) raise(fault::of(errc::invalid_argument, "an index lies within the extent", extent, k));

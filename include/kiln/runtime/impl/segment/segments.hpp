@@ -34,8 +34,9 @@ struct loop_body {
   std::vector<std::uint32_t> sliced;
 };
 
-/// Rewrites a body so that it is given and asked as little as it can be; `carried`: how many values it carries.
-loop_body simplify_loop_body(module_graph& body, std::size_t carried);
+/// Rewrites a body, the main module of `p`, so that it is given and asked as little as it can be; `carried`: how many
+/// values it carries.
+loop_body simplify_loop_body(program& p, std::size_t carried);
 
 /// An instruction that runs on whole arguments: its results are arguments of their own.
 struct host_step {

@@ -71,12 +71,18 @@ class unwatched_loop {
     return {shape{dtype::i64, {}}, const_cast<std::byte*>(numbers_.data()) + k * apart * std::int64_t{sizeof(k)}};
   }
 
-  /// Gives the device all iterations; `iteration(k)` gives it one, `places` is all memory that they work in. Where that
-  /// is what it was in the run before, iterations are recorded, so many together, and replayed from then on.
-  template <class Iteration> void give_all(const std::vector<std::byte*>& places, const Iteration& iteration) {
-    // of the body's own, the list is cleared when its memory or its sizes change; a body is never recorded by itself
-    device_memory& d = call_.inner[0].on_device;
-    std::vector<run_memory>& kept = call_.inner[0].inner;
+  /// Gives the device all iterations; `iteration(k)` gives it one, whose operands have the shapes `given`; `places` is
+  /// all memory that they work in. Where that is what it was in the run before, iterations are recorded, so many
+  /// together, and replayed from then on.
+  template <class Iteration>
+  void give_all(std::span<const shape> given, const std::vector<std::byte*>& places, const Iteration& iteration) {
+    // Of another body, and for other extents or symbols, this forgets what was recorded: a replay binds nothing.
+    run_memory& body = call_.inner[0];
+    body.outer_changed = body.outer_changed || body.outer != call_.symbols.list;
+    body.outer = call_.symbols.list;
+    call_.step.bodies[0]->runs->bind(body, given);
+    device_memory& d = body.on_device;
+    std::vector<run_memory>& kept = body.inner;
     const bool again = d.recorded == places && records();
     if (!again) kept.clear(), d.recording.reset();
     for (std::int64_t first = 0; first < most_; first += span) {
