@@ -3,19 +3,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <fstream>
-#include <string>
 #include <thread>
+
+#include "support/process_memory.hpp"
 
 namespace kiln::test {
 
 /// Memory of this process that no file backs, in bytes; -1 where the system does not tell.
-inline std::int64_t anonymous_bytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("RssAnon:")) return std::stoll(line.substr(8)) * 1024;
-  return -1;
-}
+inline std::int64_t anonymous_bytes() { return status_bytes("RssAnon:"); }
 
 /// The most of it that `f` takes at any time, beyond what there was before.
 template <class F> std::int64_t anonymous_peak(F&& f) {

@@ -9,6 +9,7 @@
 #include "generate/weights/tiny_model.hpp"
 #include "kiln/config.hpp"
 #include "kiln/generate/saved_model.hpp"
+#include "support/process_memory.hpp"
 
 // Matrices of 16 bits that are large enough to stay so until they are packed.
 namespace kiln::language::testing {
@@ -63,22 +64,18 @@ TEST(loading, matrices_of_16_bits_are_packed_as_the_file_has_them) {
   }
 }
 
-double status_mib(const std::string& field) {
-  std::ifstream in("/proc/self/status");
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with(field)) return std::stod(line.substr(field.size() + 1)) / 1024;
-  return 0;
-}
+double mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-// Exits with 0 where the peak is below 1.1 times the weights and `more` MiB.
-[[noreturn]] void load_within_bounds(const std::filesystem::path& path, double least_weights, double more) {
+// Exits with 0 where the peak is below 1.1 times the weights and `more` MiB; `unread` of them stay in the file.
+[[noreturn]] void load_within_bounds(const std::filesystem::path& path, double least_weights, double more,
+                                     double unread = 0) {
   malloc_trim(0);
   std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins here
-  const double before = status_mib("VmRSS:");
+  const std::int64_t before = test::status_bytes("VmRSS:");
   const auto m = load_path(path);
-  const double grown = status_mib("VmHWM:") - before;
+  const double grown = mib(test::status_bytes("VmHWM:") - before);
   const compile_report& r = m->program().report();
-  const double weights = static_cast<double>(r.packed_bytes + r.constant_bytes) / (1 << 20);
+  const double weights = mib(static_cast<std::int64_t>(r.packed_bytes + r.constant_bytes)) - unread;
   fprintf(stderr, "%.1f MiB of weights, %.1f MiB at the peak\n", weights, grown);
   _exit(weights > least_weights && weights < 1.7 * least_weights && grown < 1.1 * weights + more ? 0 : 1);
 }
@@ -96,8 +93,8 @@ TEST(loading, takes_little_more_memory_than_the_packed_weights) {
   EXPECT_EXIT(load_within_bounds(folder.path(), 18, 24), ::testing::ExitedWithCode(0), "");
 }
 
-// A llama of Q4_0 or Q8_0: blocks of 32 numbers, a scale in 16 bits before them.
-std::string wide_blocks(std::size_t bits = 4, std::uint32_t layers = 6) {
+// A llama of Q4_0 or Q8_0: blocks of 32 numbers, a scale in 16 bits before them. Or of f16.
+std::string wide_blocks(std::size_t bits = 4, std::uint32_t layers = 6, std::int64_t vocabulary = 1024) {
   gguf_writer w;
   w.text("general.architecture", "llama");
   const std::pair<const char*, std::uint32_t> sizes[] = {{"block_count", layers},        {"context_length", 64},
@@ -105,22 +102,25 @@ std::string wide_blocks(std::size_t bits = 4, std::uint32_t layers = 6) {
                                                          {"attention.head_count_kv", 4}, {"feed_forward_length", 2816}};
   for (const auto& [key, n] : sizes) w.whole(std::string("llama.") + key, n);
   w.real("llama.attention.layer_norm_rms_epsilon", 1e-5F), w.real("llama.rope.freq_base", 10000);
-  std::string block(2 + 4 * bits, '\0');
+  const bool plain = bits == 16;
+  std::string block(plain ? 2 : 2 + 4 * bits, '\0');
   std::minstd_rand random;
   const half scale(bits == 4 ? 0.01F : 0.0006F);
   std::memcpy(block.data(), &scale, 2);
   const auto matrix = [&](const std::string& role, std::int64_t rows, std::int64_t columns) {
     std::string all;
-    all.reserve(static_cast<std::size_t>(rows * columns / 32) * block.size());
-    for (std::int64_t k = 0; k < rows * columns / 32; ++k) {
+    const std::int64_t blocks = rows * columns / (plain ? 1 : 32);
+    all.reserve(static_cast<std::size_t>(blocks) * block.size());
+    for (std::int64_t k = 0; k < blocks; ++k) {
       for (std::size_t i = 2; i < block.size(); ++i) block[i] = static_cast<char>(random());
+      if (plain) block[0] = static_cast<char>(random()), block[1] = static_cast<char>((random() & 0x83) | 0x20);
       all += block;
     }
-    w.tensor({role + ".weight", "", {rows, columns}, std::move(all), bits == 4 ? 2U : 8U});
+    w.tensor({role + ".weight", "", {rows, columns}, std::move(all), plain ? 1U : bits == 4 ? 2U : 8U});
   };
   std::vector<float> ones(1024, 1);
   const auto vector = [&](const std::string& role) { w.tensor(tensor_of(role + ".weight", {1024}, ones)); };
-  matrix("token_embd", 1024, 1024);
+  matrix("token_embd", vocabulary, 1024);
   for (std::uint32_t layer = 0; layer < layers; ++layer) {
     const std::string at = "blk." + std::to_string(layer) + ".";
     vector(at + "attn_norm"), vector(at + "ffn_norm");
@@ -128,7 +128,7 @@ std::string wide_blocks(std::size_t bits = 4, std::uint32_t layers = 6) {
     matrix(at + "attn_output", 1024, 1024);
     matrix(at + "ffn_gate", 2816, 1024), matrix(at + "ffn_up", 2816, 1024), matrix(at + "ffn_down", 1024, 2816);
   }
-  vector("output_norm"), matrix("output", 1024, 1024);
+  vector("output_norm"), matrix("output", vocabulary, 1024);
   return w.file();
 }
 
@@ -159,6 +159,17 @@ TEST(loading, blocks_take_little_more_memory_than_the_packed_weights) {
   const auto file = folder.write("model.gguf", wide_blocks());
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(load_within_bounds(file, 36, 18), ::testing::ExitedWithCode(0), "");
+}
+
+// The last matrix that is packed is the largest one: of it no more than a strip is there as the file has it, too.
+TEST(loading, a_large_matrix_is_not_in_memory_twice) {
+  if (KILN_SANITIZES_ADDRESSES) GTEST_SKIP() << "shadow memory counts too";
+  const test::temporary_folder folder;
+  const auto blocks = folder.write("blocks.gguf", wide_blocks(4, 1, 65536));
+  const auto halves = folder.write("halves.gguf", wide_blocks(16, 1, 16384));
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(load_within_bounds(blocks, 76, 18), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(load_within_bounds(halves, 52, 20, 32), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -73,7 +73,11 @@ class quantized_product {
       store_rows(data, rows), from.rows = rows.data();
       from.data = from.scales = {};  // rows have both
     }
-    pack_quantized(pool, packed.data(), f_, from);
+    // in two parts, as strips are
+    constexpr std::int64_t panel = register_tile<std::int32_t>::width;
+    const std::int64_t half = f_.n / 2 / panel * panel;
+    pack_quantized(pool, packed.data(), f_, from, 0, half);
+    pack_quantized(pool, packed.data(), f_, from, half, f_.n);
     std::vector<float> c(static_cast<std::size_t>(c_.m * f_.n), -77);
     quantized_problem p{f_, c_.m, a_.data(), f_.k, packed.data(), c.data(), f_.n, rounds, on_unit};
     scratch.resize(static_cast<std::size_t>(quantized_scratch(p, pool.size()).size));

@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/backend/eigen/strips.hpp"
 #include "kiln/kernel/gemm/operands.hpp"
 #include "kiln/runtime/kernel.hpp"
 
@@ -67,15 +68,25 @@ inline bool is_constant_matrix(const kernel_request& r, std::size_t input) {
   return r.constants[input] && is_one_matrix(r.constant_layouts[input]);
 }
 
-/// A constant's matrix, packed by `pack` to `size(k, n)` elements of so many `bytes`.
+/// A constant's matrix, packed by `pack` to `size(k, n)` elements of so many `bytes`: panels of columns, so that those
+/// before column c, a multiple of `strip_columns`, take `size(k, c)`.
 template <class T, class Size, class Pack>
 buffer packed_matrix(const kernel_request& r, const literal& weights, const layout& l, Size size, Pack&& pack,
                      std::size_t bytes = sizeof(T)) {
   const std::size_t rank = l.lens.size();
   const std::int64_t k = l.lens[rank - 2].value(), n = l.lens[rank - 1].value();
-  return r.packed(static_cast<std::size_t>(size(k, n)) * bytes, [&](std::byte* to) {
-    pack(*r.pool, reinterpret_cast<T*>(to), weights.bytes() + l.offset.value() * static_cast<std::int64_t>(sizeof(T)),
-         l.strides[rank - 2].value(), l.strides[rank - 1].value(), k, n);
+  const std::int64_t row = l.strides[rank - 2].value(), column = l.strides[rank - 1].value();
+  const auto place = [&](std::int64_t c) { return static_cast<std::size_t>(size(k, c)) * bytes; };
+  return r.packed(place(n), [&](std::byte* to) {
+    constexpr auto each = static_cast<std::int64_t>(sizeof(T));
+    const std::byte* const from = weights.bytes() + l.offset.value() * each;
+    const auto pack_columns = [&](std::int64_t first, std::int64_t end) {
+      pack(*r.pool, reinterpret_cast<T*>(to + place(first)), from + first * column * each, row, column, k, end - first);
+    };
+    if (row == 1 && column >= k)
+      pack_in_strips(*r.pool, weights.data(), from, column * each, n, pack_columns);
+    else
+      pack_columns(0, n);
   });
 }
 

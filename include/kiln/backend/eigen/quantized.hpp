@@ -9,8 +9,9 @@ namespace kiln::eigen {
 struct quantized_table {
   int byte_bits = 0;  ///< weights of up to so many bits may be multiplied by rounded rows; 0: none
   std::int64_t (*packed_size)(const kernels::quantized_form& f) = nullptr;
+  /// Columns [first, end), from a multiple of `strip_columns` to one, or to the last column.
   void (*pack)(thread_pool& pool, std::byte* to, const kernels::quantized_form& f,
-               const kernels::quantized_source& from) = nullptr;
+               const kernels::quantized_source& from, std::int64_t first, std::int64_t end) = nullptr;
   /// Whether `n` adjacent floats at any address are IEEE halves.
   bool (*are_halves)(const std::byte* from, std::int64_t n) = nullptr;
   std::int64_t (*scratch_size)(const kernels::quantized_problem& p, unsigned workers) = nullptr;

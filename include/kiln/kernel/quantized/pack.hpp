@@ -121,17 +121,21 @@ inline void pack_zeros(std::byte* to, std::int64_t width, const quantized_form& 
     }
 }
 
-/// Packs weights to `quantized_places(f).size` bytes, aligned to 64.
-inline void pack_quantized(thread_pool& pool, std::byte* to, const quantized_form& f, const quantized_source& s) {
+/// Packs columns [first, end) of weights to their places among `quantized_places(f).size` bytes, aligned to 64: whole
+/// panels, or those up to the last one.
+inline void pack_quantized(thread_pool& pool, std::byte* to, const quantized_form& f, const quantized_source& s,
+                           std::int64_t first, std::int64_t end) {
   using tile = register_tile<std::int32_t>;
   const quantized_places at(f);
   const std::int64_t words = f.blocks() * f.words();
   // rows of whole words are packed as words
   const bool whole = !s.rows && s.data.bits == f.bits && s.data.k_step == 1 && s.data.n_step == f.depth();
   auto* const data = reinterpret_cast<std::uint32_t*>(to);
-  if (whole) pack_b<std::int32_t>(pool, reinterpret_cast<std::int32_t*>(to), s.data.at, 1, words, words, f.n);
-  pool.parallel_for(ceil_div(f.n, tile::width), [&](std::int64_t task, unsigned) {
-    const std::int64_t col = task * tile::width, width = panel_width<std::int32_t>(col, f.n);
+  if (whole)
+    pack_b<std::int32_t>(pool, reinterpret_cast<std::int32_t*>(to) + first * words, s.data.at + first * words * 4, 1,
+                         words, words, end - first);
+  pool.parallel_for(ceil_div(end - first, tile::width), [&](std::int64_t task, unsigned) {
+    const std::int64_t col = first + task * tile::width, width = panel_width<std::int32_t>(col, f.n);
     const std::int64_t cols = std::min<std::int64_t>(tile::width, f.n - col), before = col * f.blocks();
     std::uint32_t* const panel = data + col * words;
     if (s.rows)

@@ -2,6 +2,7 @@
 
 #include "kiln/backend/eigen/epilogue.hpp"
 #include "kiln/backend/eigen/quantized.hpp"
+#include "kiln/backend/eigen/strips.hpp"
 #include "kiln/core/mapped_file.hpp"
 #include "kiln/lower/stored_product.hpp"
 #include "kiln/op/quant/range.hpp"
@@ -75,7 +76,15 @@ class quantized_kernel final : public kernel {
       if (form_.zeros != zero_format::uniform)
         from.zeros = part(r, 2, b.weights.depth_last, form_.zeros == zero_format::bytes ? static_cast<int>(op.bits) : 8,
                           sign_offset);
-      isa.pack(*r.pool, to, form_, from);
+      const auto pack = [&](std::int64_t first, std::int64_t end) { isa.pack(*r.pool, to, form_, from, first, end); };
+      const buffer& stored = numbers.bytes() ? numbers.data() : stored_constant(r, operands_[0])->data();
+      if (from.rows)
+        pack_in_strips(*r.pool, stored, from.rows, form_.blocks() * form_.block_bytes(), form_.n, pack);
+      else if (from.data.k_step == 1 && from.data.n_step >= form_.k)
+        pack_in_strips(*r.pool, stored, from.data.at, from.data.n_step / fields_per_byte(from.data.bits), form_.n,
+                       pack);
+      else
+        pack(0, form_.n);
       for (const std::size_t i : operands_) forget_pages(stored_constant(r, i)->data());
     });
   }

@@ -1,10 +1,13 @@
 #include "kiln/backend/eigen/quantized.hpp"
+#include "kiln/backend/eigen/strips.hpp"
 #include "kiln/kernel/quantized/gemm.hpp"
 
 namespace kiln::eigen {
 namespace {
 
 using namespace kernels;
+
+static_assert(strip_columns % register_tile<std::int32_t>::width == 0);
 
 template <class Machine>
 void multiply(thread_pool& pool, const quantized_problem& p, std::byte* scratch, const gemm_epilogue& epilogue) {

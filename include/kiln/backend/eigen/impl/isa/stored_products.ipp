@@ -2,12 +2,15 @@
 
 #include "kiln/backend/eigen/impl/isa/gemm_epilogues.hpp"
 #include "kiln/backend/eigen/stored_packing.hpp"
+#include "kiln/backend/eigen/strips.hpp"
 #include "kiln/kernel/gemm/stored_gemm.hpp"
 
 namespace kiln::eigen {
 namespace {
 
 using namespace kernels;
+
+static_assert(strip_columns % register_tile<float>::width == 0);
 
 // Calls `run` with a number of the type.
 template <class Run> auto with_stored(dtype type, Run&& run) {
