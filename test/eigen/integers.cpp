@@ -38,6 +38,43 @@ TEST(integers, a_constant_matrix_of_a_batch_is_packed_once) {
   EXPECT_EQ(e.report().steps[0].kernel.find("two operands"), std::string::npos) << e.report().steps[0].kernel;
 }
 
+// Sums that go to parts of a concatenation: their rows lie further apart than they are long.
+TEST(integers, sums_are_stored_where_they_are_joined) {
+  enum class zero_point { none, constant, of_run, by_row };
+  for (const zero_point zero : {zero_point::none, zero_point::constant, zero_point::of_run, zero_point::by_row})
+    for (const std::int64_t m : {1, 7, 40}) {
+      SCOPED_TRACE(::testing::Message() << "zero point " << static_cast<int>(zero) << ", rows " << m);
+      const auto make = [&](builder& b) {
+        value x = b.input("x", dtype::u8, {m, 30}).convert(dtype::i32);
+        if (zero == zero_point::constant) x = x - b.scalar(dtype::i32, 100);
+        if (zero == zero_point::of_run) x = x - b.input("zero", dtype::u8, {}).convert(dtype::i32);
+        if (zero == zero_point::by_row) x = x - b.input("zero", dtype::u8, {m, 1}).convert(dtype::i32);
+        const auto product = [&](std::int64_t n, unsigned seed) {
+          return x.dot(weights(b, dtype::i8, {30, n}, -128, 127, seed).convert(dtype::i32));
+        };
+        b.output(product(17, 5).concat(product(80, 6), 1));
+      };
+      expect_same(make, bytes_for(make, false), exact);
+      if (zero == zero_point::none || zero == zero_point::constant) expect_kernel(make, "integer dot");
+    }
+  for (const zero_point zero : {zero_point::none, zero_point::constant, zero_point::of_run}) {
+    SCOPED_TRACE(::testing::Message() << "convolutions, zero point " << static_cast<int>(zero));
+    const auto make = [&](builder& b) {
+      value x = b.input("x", dtype::u8, {2, 12, 9, 10}).convert(dtype::i32);
+      if (zero == zero_point::constant) x = x - b.scalar(dtype::i32, 100);
+      if (zero == zero_point::of_run) x = x - b.input("zero", dtype::u8, {}).convert(dtype::i32);
+      const auto layer = [&](std::int64_t filters, unsigned seed) {
+        return x.conv(weights(b, dtype::i8, {filters, 12, 3, 3}, -128, 127, seed).convert(dtype::i32),
+                      {.pads = {1, 1, 1, 1}});
+      };
+      b.output(layer(17, 5).concat(layer(80, 6), 1));
+      b.output(layer(80, 7).concat(layer(17, 8), 1).transpose({0, 2, 3, 1}));  // channels lie side by side
+    };
+    expect_same(make, bytes_for(make, false), exact);
+    expect_kernel(make, "integer convolution");
+  }
+}
+
 // 255 * -128 twice is beyond 16 bits.
 TEST(integers, extreme_values_do_not_saturate) {
   for (const dtype t : {dtype::u8, dtype::i8}) {

@@ -168,6 +168,44 @@ TEST(grid_sample, equals_the_reference) {
           }
 }
 
+// A table holds the taps of several of these images, or of a part of one.
+TEST(grid_sample, of_many_images_equals_the_reference) {
+  using op::sampling_mode;
+  for (const dtype type : {dtype::f32, dtype::f64})
+    for (const auto& [image, grid] :
+         {std::pair<dims, dims>{{40, 2, 9, 8}, {40, 7, 2}}, std::pair<dims, dims>{{5, 2, 9, 8}, {5, 5003, 2}},
+          std::pair<dims, dims>{{300, 1, 3, 4}, {300, 33, 2}}})
+      for (const sampling_mode mode : {sampling_mode::nearest, sampling_mode::linear, sampling_mode::cubic}) {
+        SCOPED_TRACE(::testing::Message() << to_string(shape{type, image}) << ' ' << to_string(mode));
+        const auto make = [&](builder& b) {
+          b.output(b.add(op::grid_sample{.mode = mode}, b.input("x", type, image), b.input("grid", type, grid)));
+        };
+        const double close = type == dtype::f64 ? 1e-13 : 1e-5;
+        expect_same(make, random_inputs(make, 5), {close, close});
+        if (::testing::Test::HasFailure()) return;
+      }
+}
+
+// f32 has no 2^24 + 3, the last place: it rounds to that after it, which here is the next channel's first.
+TEST(grid_sample, of_an_extent_beyond_the_whole_numbers_of_f32) {
+  constexpr std::int64_t n = (1 << 24) + 4;
+  std::vector<argument> in{argument(shape{dtype::f32, {1, 2, n}}), argument(shape{dtype::f32, {1, 1, 1}})};
+  auto* const x = in[0].as<float>().data();
+  std::fill_n(x, 2 * n, 0.F);
+  x[n - 1] = 3, x[n] = 7, x[2 * n - 1] = 5;
+  in[1].as<float>()[0] = 1;
+  for (const op::sampling_mode mode : {op::sampling_mode::nearest, op::sampling_mode::linear})
+    for (const bool constant : {false, true}) {  // the kernel takes extents of a run, the op's own computation others
+      SCOPED_TRACE(::testing::Message() << to_string(mode) << ' ' << constant);
+      const executable e = compile_eigen([&](builder& b) {
+        const op::grid_sample op{.mode = mode, .padding = op::sampling_padding::border, .align_corners = true};
+        const value image = b.input("x", dtype::f32, {1, 2, constant ? dimension(n) : dimension::symbol("n")});
+        b.output(b.add(op, image, b.input("grid", dtype::f32, {1, 1, 1})));
+      });
+      EXPECT_THAT(e.run(in)[0].to<float>(), ::testing::ElementsAre(3, 5));
+    }
+}
+
 TEST(grid_sample, of_f64_equals_the_reference) {
   using op::sampling_mode, op::sampling_padding;
   const std::pair<dims, dims> cases[] = {{{2, 3, 7}, {2, 9, 1}},
@@ -198,17 +236,20 @@ TEST(grid_sample, of_any_position_equals_the_reference) {
     for (const double v : {nan, -1., 1., 0., infinity, -infinity, 1e30, -1.0000001, .2, -1. / 3})
       at.push_back((i + static_cast<std::int64_t>(at.size())) % 3 == 0 ? v : .1);
   for (const dtype type : {dtype::f32, dtype::f64})
-    for (const sampling_mode mode : {sampling_mode::nearest, sampling_mode::linear})
-      for (const sampling_padding padding : {sampling_padding::zeros, sampling_padding::border})
-        for (const bool corners : {false, true}) {
-          SCOPED_TRACE(::testing::Message() << to_string(type) << ' ' << to_string(mode) << ' ' << to_string(padding));
-          const auto make = [&](builder& b) {
-            const value x = b.input("x", type, {1, 3, 4, 5});
-            b.output(
-                b.add(op::grid_sample{mode, padding, corners, true}, x, b.constant<double>(type, {1, 415, 2}, at)));
-          };
-          expect_same(make, {1e-6, 1e-6});
-        }
+    for (const sampling_mode mode : {sampling_mode::nearest, sampling_mode::linear, sampling_mode::cubic})
+      for (const sampling_padding padding :
+           {sampling_padding::zeros, sampling_padding::border, sampling_padding::reflection})
+        for (const bool corners : {false, true})
+          for (const std::int64_t height : {4, 1}) {
+            SCOPED_TRACE(::testing::Message() << to_string(type) << ' ' << to_string(mode) << ' ' << to_string(padding)
+                                              << " corners " << corners << " height " << height);
+            const auto make = [&](builder& b) {
+              const value x = b.input("x", type, {1, 3, height, 5});
+              b.output(
+                  b.add(op::grid_sample{mode, padding, corners, true}, x, b.constant<double>(type, {1, 415, 2}, at)));
+            };
+            expect_same(make, {1e-5, 1e-5});
+          }
 }
 
 // Sums of pairs that lie close together, far apart, in falling order, and in rows shorter and longer than vectors.

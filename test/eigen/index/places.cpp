@@ -101,7 +101,7 @@ TEST(gather, of_ranges_and_nearly_ranges) {
   const std::vector<std::vector<std::int64_t>> lists{{0, 1, 2, 3, 4, 5}, {2, 3, 4},       {-3, -2, -1}, {-3, 4, -1, 3},
                                                      {1, 2, 2},          {1, 2, 4, 4, 5}, {5},          {4, 3, 2},
                                                      {-1, 0, 1},         {0, 2, 1, 3}};
-  for (const dims& lens : {dims{6, 4}, dims{3, 6}, dims{5, 6, 300}, dims{2, 6, 9000}})
+  for (const dims& lens : {dims{6, 4}, dims{3, 6}, dims{5, 6, 300}, dims{2, 6, 9000}, dims{70001, 6}})
     for (const dtype type : moved)
       for (const auto& list : lists) {
         const std::int64_t axis = lens.size() == 2 && lens[0] == dimension(6) ? 0 : 1;

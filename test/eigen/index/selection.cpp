@@ -107,22 +107,67 @@ TEST(arg_extreme, of_every_type_equals_the_reference) {
         }
 }
 
-// Columns too few for threads to have some each: they share the rows, of which the first ones are combined before.
-TEST(scans, of_many_rows_equal_the_reference) {
+// Columns too few for threads to have some each: they share the rows, of which the first ones are combined before. How
+// many threads there are decides who has what.
+TEST(scans, by_any_number_of_threads_equal_the_reference) {
+  std::vector<std::shared_ptr<thread_pool>> pools;
+  for (const unsigned threads : {1U, 3U, 8U, 40U}) pools.push_back(std::make_shared<thread_pool>(threads));
   for (const dtype type : {dtype::f32, dtype::f64, dtype::i32, dtype::u8})
-    for (const dims& lens : {dims{700, 69}, dims{1, 4001, 17}, dims{3, 331, 199}, dims{2, 23, 4100}})
-      for (const bool exclusive : {false, true})
-        for (const bool reverse : {false, true}) {
-          SCOPED_TRACE(::testing::Message() << to_string(shape{type, lens}) << ' ' << exclusive << reverse);
-          const auto make = [&](builder& b) {
-            const auto axis = static_cast<std::int64_t>(lens.size()) - 2;
-            b.output(b.add(op::cumsum{axis, exclusive, reverse}, small_vector<value>{b.input("x", type, lens)}));
-          };
-          const argument in[] = {random_argument({type, lens}, 5, -9, 9)};
-          const double close = type == dtype::f64 ? 1e-12 : type == dtype::f32 ? 1e-6 : 0;
-          expect_same(make, in, {close, type == dtype::f64 ? 1e-9 : type == dtype::f32 ? 1e-5 : 0});
-          if (::testing::Test::HasFatalFailure()) return;
+    for (const dims& lens : {dims{700, 69}, dims{1, 4001, 17}, dims{3, 331, 199}, dims{2, 23, 4100}, dims{100, 3000},
+                             dims{100, 4097}, dims{100, 5000}, dims{13, 4000}})
+      for (const bool product : {false, true})
+        for (const bool exclusive : {false, true})
+          for (const bool reverse : {false, true}) {
+            SCOPED_TRACE(::testing::Message() << to_string(shape{type, lens}) << " exclusive " << exclusive
+                                              << " reverse " << reverse << " product " << product);
+            const auto make = [&](builder& b) {
+              const auto axis = static_cast<std::int64_t>(lens.size()) - 2;
+              const value x = b.input("x", type, lens);
+              b.output(product ? b.add(op::cumprod{axis, exclusive, reverse}, small_vector<value>{x})
+                               : b.add(op::cumsum{axis, exclusive, reverse}, small_vector<value>{x}));
+            };
+            // products that neither vanish nor overflow: of odd integers, which wrap, or of floats next to 1
+            const bool near_one = product && is_float(type);
+            argument in[] = {random_argument({type, lens}, 5, near_one ? .95 : -9, near_one ? 1.05 : 9)};
+            for (std::int64_t i = 0; product && !near_one && i < in[0].elements(); ++i)
+              in[0].data()[i * static_cast<std::int64_t>(size_of(type))] |= std::byte(1);
+            const auto expected = reference_run(make, in);
+            const double close = type == dtype::f64 ? 1e-11 : type == dtype::f32 ? 1e-6 : 0;
+            for (const auto& pool : pools) {
+              SCOPED_TRACE(::testing::Message() << pool->size() << " threads");
+              compile_options o = plain_options();
+              o.pool = pool;
+              expect_close(compile_eigen(make, o).run(in)[0], expected[0],
+                           {close, type == dtype::f64   ? 1e-9
+                                   : type == dtype::f32 ? 1e-5
+                                                        : 0});
+              if (::testing::Test::HasFatalFailure()) return;
+            }
+          }
+}
+
+// The sum of 0 and -0 is 0, in the first row, too; the product of 1 and -0 stays -0.
+TEST(scans, of_negative_zeros_have_the_signs_of_the_reference) {
+  for (const dtype type : {dtype::f32, dtype::f64})
+    for (const std::int64_t columns : {1, 7, 8, 9, 40})
+      for (const bool exclusive : {false, true}) {
+        SCOPED_TRACE(::testing::Message() << to_string(type) << ' ' << columns << " columns, exclusive " << exclusive);
+        const auto make = [&](builder& b) {
+          const value x = b.input("x", type, {5, columns});
+          b.output(b.add(op::cumsum{0, exclusive, false}, small_vector<value>{x}));
+          b.output(b.add(op::cumprod{0, exclusive, false}, small_vector<value>{x}));
+        };
+        const std::vector<double> zeros(static_cast<std::size_t>(5 * columns), -0.);
+        const argument in[] = {argument(literal::of<double>({type, {5, columns}}, zeros))};
+        const auto expected = reference_run(make, in), found = compile_eigen(make).run(in);
+        for (std::size_t k = 0; k < 2; ++k) {
+          const auto a = found[k].to<double>(), b = expected[k].to<double>();
+          for (std::size_t i = 0; i < a.size(); ++i) {
+            ASSERT_EQ(a[i], b[i]) << k << ' ' << i;
+            ASSERT_EQ(std::signbit(a[i]), std::signbit(b[i])) << k << ' ' << i;
+          }
         }
+      }
 }
 
 // Floats are accumulated in double there and here, in another order: results are a rounding apart.

@@ -142,16 +142,16 @@ TYPED_TEST(gemm_test, deep_products_are_cut) {
 TYPED_TEST(gemm_test, few_rows_stream_parts_of_the_depth) {
   ASSERT_EQ(streamed_parts(1, true), 4);
   kiln::thread_pool pool(2);
-  for (std::int64_t m : {1, 2, 3, 4})
-    for (std::int64_t k : {1, 3, 1025, 1026, 1027, 1028})
+  for (std::int64_t m : {1, 2, 3, 4, 5, 6})
+    for (std::int64_t k : {1, 3, 700, 1025, 1026, 1027, 1028})
       for (std::int64_t n : {70, 300}) check<TypeParam>(pool, m, n, k, 1, right_operand::packed);
 }
 
 // However columns are cut into panels and tasks, their elements are summed in one order.
 TYPED_TEST(gemm_test, equal_columns_have_equal_sums) {
   kiln::thread_pool pool(2);
-  for (std::int64_t m : {1, 2, 3, 4, 7})
-    for (std::int64_t k : {64, 1031})
+  for (std::int64_t m : {1, 2, 3, 4, 5, 6, 7})
+    for (std::int64_t k : {64, 700, 1031})
       for (std::int64_t n : {70, 300, 1000}) {
         SCOPED_TRACE(testing::Message() << m << 'x' << n << 'x' << k);
         const auto a = random_values<TypeParam>(m * k, 1), column = random_values<TypeParam>(k, 2);
@@ -167,20 +167,46 @@ TYPED_TEST(gemm_test, equal_columns_have_equal_sums) {
       }
 }
 
+// More rows than `streamed_rows` have the sums of any number of rows, near and far, of one block of the depth or
+// several.
+TYPED_TEST(gemm_test, some_rows_have_the_sums_of_many) {
+  kiln::thread_pool pool(2);
+  constexpr std::int64_t many = 13;
+  for (std::int64_t k : {64, 700, 1031})
+    for (std::int64_t n : {70, 1000}) {
+      const auto a = random_values<TypeParam>(many * k, 1), b = random_values<TypeParam>(k * n, 2);
+      std::vector<TypeParam> packed(packed_b_size<TypeParam>(k, n));
+      pack_b(pool, packed.data(), b.data(), n, 1, k, n);
+      const auto product = [&](std::int64_t m) {
+        std::vector<TypeParam> c(static_cast<std::size_t>(m * n));
+        gemm_problem<TypeParam> p{.m = m, .n = n, .k = k};
+        p.a = a.data(), p.a_row = k, p.a_col = 1, p.b = packed.data(), p.c = c.data(), p.c_row = n;
+        gemm(pool, p, static_cast<TypeParam*>(nullptr));
+        return c;
+      };
+      std::vector<TypeParam> expected = product(many);
+      for (std::int64_t m = most_streamed_rows<TypeParam>; m > streamed_rows; --m) {
+        expected.resize(static_cast<std::size_t>(m * n));
+        EXPECT_EQ(product(m), expected) << m << 'x' << n << 'x' << k;
+      }
+    }
+}
+
 TYPED_TEST(gemm_test, stream_tiles_of_every_size) {
-  constexpr int lanes = kiln::native_lanes<TypeParam>, c_row = register_tile<TypeParam>::width + 1, most_depth = 9;
-  const auto a = random_values<TypeParam>(streamed_rows * most_depth, 1);
+  constexpr int lanes = kiln::native_lanes<TypeParam>, c_row = register_tile<TypeParam>::width + 1, most_depth = 9,
+                most_rows = most_streamed_rows<TypeParam>;
+  const auto a = random_values<TypeParam>(most_rows * most_depth, 1);
   const auto b = random_values<TypeParam>(most_depth * register_tile<TypeParam>::width, 2);
-  const auto before = random_values<TypeParam>(streamed_rows * c_row, 3);
+  const auto before = random_values<TypeParam>(most_rows * c_row, 3);
   constexpr double tolerance = std::is_same_v<TypeParam, float> ? 2e-6 : 4e-15;
   const auto check_tile = [&](int rows, int vectors, int cols, std::int64_t depth, bool accumulate, bool far) {
     SCOPED_TRACE(testing::Message() << rows << 'x' << cols << 'x' << depth << ' ' << accumulate << far);
-    const TypeParam* row[streamed_rows] = {};
+    const TypeParam* row[most_rows] = {};
     for (int r = 0; r < rows; ++r) row[r] = a.data() + r * most_depth;
     std::vector<TypeParam> c = before;
     run_stream_tile<TypeParam>(rows, vectors, depth, row, linear_step{1}, b.data(), vectors * lanes, c.data(), c_row,
                                cols, accumulate, far);
-    for (int r = 0; r < streamed_rows; ++r)
+    for (int r = 0; r < most_rows; ++r)
       for (int j = 0; j < c_row; ++j) {
         const auto at = static_cast<std::size_t>(r * c_row + j);
         if (r >= rows || j >= cols) {
@@ -196,7 +222,7 @@ TYPED_TEST(gemm_test, stream_tiles_of_every_size) {
   };
   for (const bool far : {false, true})
     for (const bool accumulate : {false, true})
-      for (int rows = 1; rows <= streamed_rows; ++rows)
+      for (int rows = 1; rows <= most_rows; ++rows)
         for (int vectors = 1; vectors <= register_tile<TypeParam>::vectors; ++vectors)
           for (std::int64_t depth = 0; depth <= most_depth; ++depth)
             for (const int last : {1, lanes - 1, lanes})

@@ -13,8 +13,10 @@ struct sampling_table {
   std::int64_t (*resample_scratch_bytes)(const kernels::resample_problem& p, dtype type, unsigned workers) = nullptr;
   void (*resample)(thread_pool& pool, const kernels::resample_problem& p, dtype type, std::byte* scratch) = nullptr;
   // On the calling thread:
-  /// Of positions in f32 or f64.
+  /// Writes places and weights of the taps of positions in f32 or f64, in whole vectors: up to 15 elements past the
+  /// last position of each tap.
   void (*find_taps)(const kernels::grid_problem& p, dtype type) = nullptr;
+  /// Writes y, or adds to it.
   void (*sum_taps)(const kernels::tap_problem<float>& p) = nullptr;
   void (*sum_taps_f64)(const kernels::tap_problem<double>& p) = nullptr;
 };

@@ -69,7 +69,7 @@ void run_stream_tile(int rows, int vectors, std::int64_t depth, const T* const* 
         : stream_tile<T, Rows, Vectors, false>(depth, row, step, b, b_step, c, c_step, cols, accumulate);
   };
   const auto of_rows = [&]<int Vectors>() {
-    if constexpr (most_streamed_rows < T >> streamed_rows) {
+    if constexpr ((most_streamed_rows<T>) > streamed_rows) {
       if (rows == 5) return with.template operator()<5, Vectors>();
       if (rows == 6) return with.template operator()<6, Vectors>();
     }

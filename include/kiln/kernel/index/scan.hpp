@@ -66,8 +66,9 @@ template <class T, class Combine> class scan {
     std::int64_t columns = std::clamp((p_.inner + parts - 1) / parts, least_columns, most_columns);
     columns = (columns + width - 1) / width * width;
     const std::int64_t blocks = (p_.inner + columns - 1) / columns;
-    if (p_.outer * blocks < threads && p_.inner >= width && p_.extent * p_.inner >= 2 * grain)
-      return across_stretches(pool);
+    const std::int64_t stretches = std::min({threads, stretch_sums / p_.inner, p_.extent});
+    if (stretches > p_.outer * blocks && p_.inner >= width && p_.extent * p_.inner >= 2 * grain)
+      return across_stretches(pool, stretches);
     const std::int64_t each = std::max<std::int64_t>(1, grain / (p_.extent * columns));
     pool.parallel_for((p_.outer * blocks + each - 1) / each, [&](std::int64_t task, unsigned) {
       for (std::int64_t at = task * each; at < std::min(p_.outer * blocks, (task + 1) * each); ++at) {
@@ -78,7 +79,8 @@ template <class T, class Combine> class scan {
   }
   // Both ends of each row of a thread's columns are lines of memory that other threads write, too: of few columns that
   // takes longer than the sums.
-  static constexpr std::int64_t least_columns = 2048 / sizeof(T), most_columns = 1024;
+  static constexpr std::int64_t most_columns = 1024,
+                                least_columns = std::min<std::int64_t>(most_columns, 2048 / sizeof(T));
 
   // Rows [first, ...) of some columns in the order of the scan.
   struct rows {
@@ -113,21 +115,24 @@ template <class T, class Combine> class scan {
   // Each row is the one before it and another of x: they are read and written from end to end.
   void row_by_row(const rows& r) const {
     const T* from = r.from;
-    if (p_.exclusive)
-      std::fill_n(r.to, r.columns, T(Combine::start));
-    else
-      std::copy_n(from, r.columns, r.to), from += r.step;
     T* to = r.to;
-    for (std::int64_t k = 1; k < r.count; ++k, from += r.step, to += r.step) {
-      const auto some = [&](std::int64_t i) {
-        store(to + r.step + i, combine(load<wide>(to + i), load<wide>(from + i)));
-      };
-      std::int64_t i = 0;
-      for (; i + 4 * width <= r.columns; i += 4 * width)
-        some(i), some(i + width), some(i + 2 * width), some(i + 3 * width);
-      for (; i + width <= r.columns; i += width) some(i);
-      if (i < r.columns) some(r.columns - width);
+    if (p_.exclusive) {
+      std::fill_n(to, r.columns, T(Combine::start));
+    } else {  // a sum of 0 and x is not always x: that of -0 is 0
+      const wide start = broadcast<wide>(T(Combine::start));
+      each_vector(r.columns, [&](std::int64_t i) { store(to + i, combine(start, load<wide>(from + i))); });
+      from += r.step;
     }
+    for (std::int64_t k = 1; k < r.count; ++k, from += r.step, to += r.step)
+      each_vector(r.columns,
+                  [&](std::int64_t i) { store(to + r.step + i, combine(load<wide>(to + i), load<wide>(from + i))); });
+  }
+  // The last vector ends with the columns, `width` or more.
+  static KILN_FN void each_vector(std::int64_t columns, auto&& some) {
+    std::int64_t i = 0;
+    for (; i + 4 * width <= columns; i += 4 * width) some(i), some(i + width), some(i + 2 * width), some(i + 3 * width);
+    for (; i + width <= columns; i += width) some(i);
+    if (i < columns) some(columns - width);
   }
 
   enum class pass { inclusive, exclusive, totals };
@@ -175,12 +180,11 @@ template <class T, class Combine> class scan {
       for (int b = 0; b < N; ++b) store(sums + column[b], sum[b]);
   }
 
-  // Stretches of rows are combined first, where threads would have no columns of their own.
-  void across_stretches(thread_pool& pool) const {
-    constexpr std::int64_t most = 4096;  // sums
-    acc sums[most];
-    const std::int64_t n = p_.inner, threads = pool.size(), stretches = std::min({threads, most / n, p_.extent}),
-                       each = (p_.extent + stretches - 1) / stretches;
+  // Stretches of rows, at least one, are combined first, where fewer threads would have columns of their own.
+  static constexpr std::int64_t stretch_sums = 4096;  // of all stretches
+  void across_stretches(thread_pool& pool, std::int64_t stretches) const {
+    acc sums[stretch_sums];
+    const std::int64_t n = p_.inner, each = (p_.extent + stretches - 1) / stretches;
     const auto stretch = [&](std::int64_t o, std::int64_t s) {
       return rows_of(o, 0, n, std::min(p_.extent, s * each), std::min(p_.extent, (s + 1) * each));
     };

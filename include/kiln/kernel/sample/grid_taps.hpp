@@ -34,7 +34,9 @@ template <class T> class grid_taps {
     for (std::size_t d = 0; d < p.axes; ++d) {
       const std::size_t own = 3 - p.axes + d;
       taps[own] = p.op.taps_at(strided_lanes<V>(positions + p.op.coordinate(d, p.axes), axes), p.lens[own]);
-      for (std::int64_t k = 0; k < taps[own].count; ++k) at[own][k] = convert<I>(taps[own].at[k]);
+      // beyond 2^24 the last place as f32 may be the extent
+      const I last = broadcast<I>(static_cast<std::int32_t>(p.lens[own] - 1));
+      for (std::int64_t k = 0; k < taps[own].count; ++k) at[own][k] = kiln::min(convert<I>(taps[own].at[k]), last);
     }
     const I high = broadcast<I>(static_cast<std::int32_t>(p.lens[1])),
             wide = broadcast<I>(static_cast<std::int32_t>(p.lens[2]));

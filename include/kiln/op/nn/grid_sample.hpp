@@ -47,15 +47,15 @@ struct grid_sample {
     return out;
   }
 
-  /// Taps of a position along one axis.
+  /// How many elements a position has weights of along one axis.
   constexpr std::int64_t taps() const {
     return mode == sampling_mode::nearest ? 1 : mode == sampling_mode::linear ? 2 : 4;
   }
-  /// Them, of a position or of a vector of positions.
+  /// These elements, of a position or of a vector of positions.
   template <class T> struct axis_taps {
     std::int64_t count = 1;
-    T at[4] = {};                 ///< whole numbers inside the extent
-    T weight[4] = {splat<T>(1)};  ///< 0 outside it, where padding is zeros
+    T at[4] = {};                 ///< whole numbers in the extent, or it itself where T has no n - 1
+    T weight[4] = {splat<T>(1)};  ///< 0 outside the extent, where padding is zeros
   };
   /// Those of coordinate `g` along an axis of `n` elements, 1 or more.
   template <class T> constexpr axis_taps<T> taps_at(T g, std::int64_t n) const {
@@ -95,16 +95,16 @@ struct grid_sample {
       axis_taps<T> taps[3] = {};
       for (std::size_t d = 0; d < axes && plane > 0; ++d)
         taps[3 - axes + d] = taps_at(grid[i * static_cast<std::int64_t>(axes) + coordinate(d, axes)], x.lens[d + 2]);
-      const std::int64_t high = axes > 1 ? x.lens[axes] : 1, wide = x.lens[axes + 1];
+      const std::int64_t deep = axes > 2 ? x.lens[2] : 1, high = axes > 1 ? x.lens[axes] : 1, wide = x.lens[axes + 1];
       for (std::int64_t c = 0; c < channels; ++c) {
         const std::int64_t image = i / points * channels + c;
         T sum = 0;
         for (std::int64_t a = 0; a < taps[0].count && plane > 0; ++a)
           for (std::int64_t b = 0; b < taps[1].count; ++b)
             for (std::int64_t k = 0; k < taps[2].count; ++k)
-              sum +=
-                  taps[0].weight[a] * taps[1].weight[b] * taps[2].weight[k] *
-                  x[image * plane + (place_of(taps[0], a) * high + place_of(taps[1], b)) * wide + place_of(taps[2], k)];
+              sum += taps[0].weight[a] * taps[1].weight[b] * taps[2].weight[k] *
+                     x[image * plane + (place_of(taps[0], a, deep) * high + place_of(taps[1], b, high)) * wide +
+                       place_of(taps[2], k, wide)];
         y[image * points + i % points] = sum;
       }
     }
@@ -116,8 +116,9 @@ struct grid_sample {
   }
 
  private:
-  template <class T> static constexpr std::int64_t place_of(const axis_taps<T>& taps, std::int64_t k) {
-    return static_cast<std::int64_t>(taps.at[k]);
+  template <class T> static constexpr std::int64_t place_of(const axis_taps<T>& taps, std::int64_t k, std::int64_t n) {
+    const auto at = static_cast<std::int64_t>(taps.at[k]);
+    return at < n ? at : n - 1;  // beyond 2^24 n - 1 as f32 may be n
   }
   template <class T> static constexpr T cubic(T x, bool far) {
     const T a = splat<T>(-0.75);

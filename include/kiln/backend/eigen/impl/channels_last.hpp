@@ -23,7 +23,7 @@ class channels_last {
   /// Whether there are copies.
   bool copies() const { return copies_; }
 
-  /// Of scratch.
+  /// Of scratch for both copies of f32, if there are any.
   static std::size_t bytes(const tensor& x, const tensor& y) {
     return 4 * static_cast<std::size_t>(x.elements() + y.elements() + 32);
   }

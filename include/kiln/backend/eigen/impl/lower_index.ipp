@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::int64_t task_bytes = 65536, grain = 16384;
 
-// How many of `count` slices a task takes, `near` where they lie in a core's own caches. From beyond them a slice takes
-// as long as tens of near ones, so that fewer are worth a thread.
+// How many of `count` slices, those of all outer indices, a task takes, `near` where they lie in a core's own caches.
+// From beyond them a slice takes as long as tens of near ones, so that fewer are worth a thread.
 std::int64_t slices_of_task(const tensor& data, std::int64_t count, std::int64_t near, unsigned threads) {
   constexpr std::int64_t cached = 1 << 20, least = 1024;
   const std::int64_t bytes = data.elements() * static_cast<std::int64_t>(size_of(data.type));
@@ -44,9 +44,9 @@ class gather_kernel final : public kernel, public byte_reader {
       const tensor from{data.data + places[0] * size, dtype::u8, {s.outer, count * size}, {s.extent * size, 1}};
       return copy_tensor(from, {out.data, dtype::u8, {s.outer, count * size}, {count * size, 1}}, l.pool);
     }
-    // one task of so many slices, within one outer index where that is enough
+    // a task takes so many slices of one outer index, or all those of several
     const std::int64_t slices =
-        slices_of_task(data, count, std::max<std::int64_t>(1, task_bytes / size), l.pool->size());
+        slices_of_task(data, s.outer * count, std::max<std::int64_t>(1, task_bytes / size), l.pool->size());
     const std::int64_t parts = (count + slices - 1) / slices, some = std::max<std::int64_t>(1, slices / count);
     const std::int64_t each = parts > 1 ? 1 : some;
     l.pool->parallel_for((s.outer + each - 1) / each * parts, [&](std::int64_t task, unsigned) {

@@ -27,8 +27,9 @@ template <class T> class grid_sample_kernel final : public kernel {
     if (l.out[0].elements() == 0) return;
     const problem p(op_, l);
     if (p.plane == 0) return std::fill_n(l.out[0].as<T>(), l.out[0].elements(), T(0)), void();
-    if (p.plane > std::numeric_limits<std::int32_t>::max())
-      raise(fault::of(errc::limit, "elements of a sampled plane", std::numeric_limits<std::int32_t>::max(), p.plane));
+    // the last place of a longer one as f32 would be 2^31, which i32 does not have
+    constexpr std::int64_t most_places = (std::int64_t{1} << 31) - 128;
+    if (p.plane > most_places) raise(fault::of(errc::limit, "elements of a sampled plane", most_places, p.plane));
     if constexpr (is_f32) {
       channels_last layout(p.batch, p.channels, p.plane, p.batch, p.points, p.batch * p.points * p.taps);
       if (layout.copies()) return sum_pixels(l, p, layout);
@@ -111,28 +112,38 @@ template <class T> class grid_sample_kernel final : public kernel {
     });
     layout.end(*l.pool);
   }
-  // Plane after plane, which stays in a cache: the taps of as many points as possible are found before.
+  // Plane after plane, which stays in a cache: the taps of as many points as possible are found before, of several
+  // images where these are small.
   void sum_planes(const launch& l, const problem& p) const {
     constexpr std::int64_t grain = 512;
     const auto threads = static_cast<std::int64_t>(l.pool->size());
     const plane_table found(l.scratch.data());
-    const std::int64_t each = p.points_of(plane_table::most, 1),
-                       parts = std::max<std::int64_t>(1, 2 * threads / p.channels),
-                       part = std::max(grain, (each / parts + 15) / 16 * 16);
-    for (std::int64_t n = 0; n < p.batch; ++n)
+    const std::int64_t room = plane_table::most / p.taps, each = std::min(room, p.points),
+                       most_images = std::clamp<std::int64_t>(room / p.points, 1, p.batch),
+                       step = (most_images * each + 15) / 16 * 16;
+    for (std::int64_t n = 0; n < p.batch; n += most_images)
       for (std::int64_t first = 0; first < p.points; first += each) {
-        const std::int64_t count = std::min(each, p.points - first), of_plane = (count + part - 1) / part;
-        l.pool->parallel_for((count + grain - 1) / grain, [&](std::int64_t task, unsigned) {
+        // several images have all of their points in the table, one after the other as in the grid
+        const std::int64_t images = std::min(most_images, p.batch - n), count = std::min(each, p.points - first),
+                           all = images * count, planes = images * p.channels;
+        l.pool->parallel_for((all + grain - 1) / grain, [&](std::int64_t task, unsigned) {
           const std::int64_t i = task * grain;
-          p.find(found, i, each, n, first + i, std::min(grain, count - i));
+          p.find(found, i, step, n, first + i, std::min(grain, all - i));
         });
-        l.pool->parallel_for(p.channels * of_plane, [&](std::int64_t task, unsigned) {
-          const std::int64_t c = n * p.channels + task / of_plane, i = task % of_plane * part;
-          auto sums = p.sums(found, each, std::min(part, count - i));
-          sums.at += i, sums.weights += i;
-          sums.x = l.in[0].as<const T>() + c * p.plane, sums.x_plane = p.plane;
-          sums.y = l.out[0].as<T>() + c * p.points + first + i, sums.y_plane = p.points;
-          sum_taps(sums);
+        // a task sums a part of a plane, or some small planes
+        const std::int64_t parts = std::max<std::int64_t>(1, 2 * threads / planes),
+                           part = std::max(grain, (count / parts + 15) / 16 * 16), of_plane = (count + part - 1) / part,
+                           some = std::max<std::int64_t>(1, grain / count);
+        l.pool->parallel_for((planes + some - 1) / some * of_plane, [&](std::int64_t task, unsigned) {
+          const std::int64_t i = task % of_plane * part, from = task / of_plane * some;
+          for (std::int64_t k = from; k < std::min(planes, from + some); ++k) {
+            const std::int64_t c = n * p.channels + k, at = k / p.channels * count + i;
+            auto sums = p.sums(found, step, std::min(part, count - i));
+            sums.at += at, sums.weights += at;
+            sums.x = l.in[0].as<const T>() + c * p.plane, sums.x_plane = p.plane;
+            sums.y = l.out[0].as<T>() + c * p.points + first + i, sums.y_plane = p.points;
+            sum_taps(sums);
+          }
         });
       }
   }
