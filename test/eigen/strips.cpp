@@ -38,7 +38,7 @@ TEST(strips, leave_one_of_them_in_memory) {
   EXPECT_EQ(done, columns);
   EXPECT_EQ(letters, column * columns);
   EXPECT_GT(most, 3 * mib);
-  EXPECT_LT(most, 6 * mib);
+  EXPECT_LT(most, 9 * mib);  // code that is read for the first time, too
   EXPECT_LT(test::status_bytes("RssFile:") - before, mib);
 }
 
