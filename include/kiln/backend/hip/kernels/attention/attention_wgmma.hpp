@@ -111,7 +111,7 @@ KILN_FN void attention_on_wgmma(const attention_operand<T>& out, const epilogue_
           copy_rows_of_head(stage_q(at_q.place) + u * (unit * width) + d * unit, map_q, d, first.query,
                             at.kv_head * s.group + first.head, at.batch, arrived);
       }
-      const auto copy_step = [&]<int Depth>(T* to, const tensor_map& map, int i, u64* full, const u64* read) {
+      const auto copy_step = [&]<int Depth>(T* to, const tensor_map& map, int i, u64* full, u64* read) {
         if (stage.round > 0) await_barrier(read + stage.place, stage.round - 1);
         arrive_and_expect(full + stage.place, keys * Depth * static_cast<int>(sizeof(T)));
         KILN_UNROLL
