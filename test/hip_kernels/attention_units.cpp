@@ -57,12 +57,63 @@ TEST(device_attention, blocks_work_each_unit_of_rows_once) {
       }
 }
 
+// How many groups of four warps a block has, on 132 multiprocessors: many where they fill the device.
+TEST(device_attention, blocks_have_as_many_units_as_fill_the_device) {
+  struct row {
+    ints queries;  // batch, heads, queries
+    std::int64_t kv_heads;
+    int depth;
+    bool causal, masked;
+    int groups, keys;
+  };
+  const hip::architecture where = hip::architecture::named("sm_90");
+  for (const row& r : {row{{16, 12, 512}, 12, 64, false, false, 4, 64},
+                       {{16, 12, 512}, 12, 64, true, false, 2, 128},
+                       {{16, 12, 512}, 12, 64, false, true, 2, 128},
+                       {{16, 12, 512}, 12, 72, false, false, 2, 128},
+                       {{16, 12, 512}, 12, 128, true, false, 2, 128},
+                       // of heads of 3 units four groups idle a quarter, two another round
+                       {{1, 132, 192}, 132, 64, false, false, 4, 64},
+                       {{1, 132, 192}, 132, 128, false, false, 2, 128},
+                       {{1, 132, 128}, 132, 64, false, false, 2, 128},
+                       {{1, 132, 64}, 132, 64, false, false, 1, 128},
+                       {{1, 66, 128}, 33, 128, false, false, 1, 128},
+                       // a round more or less of other widths
+                       {{1, 12, 2048}, 12, 64, false, false, 4, 64},
+                       {{2, 12, 2048}, 12, 64, false, false, 2, 128},
+                       // tiles of causal attention differ, and are no whole rounds
+                       {{2, 128, 64}, 128, 128, true, false, 1, 128},
+                       {{1, 128, 2048}, 8, 128, true, false, 2, 128}}) {
+    SCOPED_TRACE(std::to_string(r.queries[1]) + " heads, " + std::to_string(r.queries[2]) + " queries of " +
+                 std::to_string(r.depth));
+    const hip::wgmma_tiles found(r.queries, r.kv_heads, r.depth, r.causal, r.masked, where);
+    EXPECT_EQ(found.groups, r.groups);
+    EXPECT_EQ(found.keys, r.keys);
+  }
+}
+// Heads whose tiles are worked together: in causal attention as many as 24 MB of keys and values belong to.
+TEST(device_attention, sections_fit_half_of_the_cache) {
+  const auto section = [](std::int64_t batch, std::int64_t heads, std::int64_t keys, bool causal) {
+    const ints k{batch, heads, keys, 128}, v{batch, heads, keys, 64};
+    const tensor of_k{nullptr, dtype::f16, k, row_major(k)}, of_v{nullptr, dtype::f16, v, row_major(v)};
+    const tensor in[] = {of_k, of_k, of_v};
+    return hip::wgmma_tiles::section(in, causal);
+  };
+  EXPECT_EQ(section(2, 128, 1024, true), 64);
+  EXPECT_EQ(section(1, 64, 1025, true), 63);
+  EXPECT_EQ(section(2, 16, 1024, true), 32);
+  EXPECT_EQ(section(1, 8, 1 << 20, true), 1);
+  EXPECT_EQ(section(3, 5, 0, true), 15);
+  EXPECT_EQ(section(2, 128, 1024, false), 1);
+}
+
 // How the copy unit is told to read heads, rows and heads interleaved; what it can't read is no box.
 TEST(device_attention, heads_are_boxes_of_the_copy_unit) {
   const tensor x{nullptr, dtype::f16, {3, 12, 70, 80}, {70 * 12 * 80, 80, 12 * 80, 1}};
   const auto boxes = hip::boxes_of_heads(x, 64);
   ASSERT_TRUE(boxes);
-  EXPECT_FALSE(boxes->of_images || boxes->bfloat16);
+  EXPECT_EQ(boxes->mode, hip::copy_mode::tiled);
+  EXPECT_FALSE(boxes->bfloat16);
   EXPECT_EQ(boxes->rank, 4);
   EXPECT_EQ(boxes->across, 64u);
   const std::uint64_t extents[] = {80, 70, 12, 3}, steps[] = {12 * 160, 160, 70 * 12 * 160};
@@ -77,6 +128,8 @@ TEST(device_attention, heads_are_boxes_of_the_copy_unit) {
   EXPECT_FALSE(with([](tensor& t) { t.strides[0] = 0; }));
   EXPECT_FALSE(with([](tensor& t) { t.strides[1] = 84; }));
   EXPECT_FALSE(with([](tensor& t) { t.lens[2] = 0; }));
+  EXPECT_TRUE(with([](tensor& t) { t.data = reinterpret_cast<std::byte*>(0x1010); }));
+  EXPECT_FALSE(with([](tensor& t) { t.data = reinterpret_cast<std::byte*>(0x1008); }));
   EXPECT_FALSE(with([](tensor& t) { t.type = dtype::f32; }));
 }
 

@@ -6,6 +6,7 @@
 
 #include "hip_kernels/plan_cases.hpp"
 #include "kiln/backend/hip/compile.hpp"
+#include "kiln/backend/hip/impl/attention/wgmma_tiles.hpp"
 #include "kiln/graph/builder.hpp"
 #include "kiln/op/more.hpp"
 #include "kiln/op/nn/block_attention.hpp"
@@ -136,31 +137,54 @@ TEST(tile_kernels, what_only_sm_90_has_compiles) {
   if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
   builder b;
   const dtype t = dtype::f16;
-  for (const std::int64_t depth : {std::int64_t{64}, std::int64_t{128}}) {
-    const std::string n = std::to_string(depth);
-    const dims lens{16, 12, 512, depth};
+  struct sizes {
+    std::int64_t batch, heads, queries;
+    int depth;
+    bool causal;
+    int groups;  // of warps that multiply
+  };
+  int count = 0;
+  for (const sizes& z : {sizes{16, 12, 512, 64, false, 4},
+                         {1, 132, 128, 64, false, 2},
+                         {16, 12, 512, 128, true, 2},
+                         {1, 132, 64, 64, false, 1},
+                         {2, 128, 64, 128, true, 1}}) {
+    const hip::wgmma_tiles tiles({z.batch, z.heads, z.queries}, z.heads, z.depth, z.causal, false,
+                                 hip::architecture::named("sm_90"));
+    EXPECT_EQ(tiles.groups, z.groups) << count;
+    const std::string n = std::to_string(count++);
+    const dims lens{z.batch, z.heads, z.queries, z.depth};
     const auto q = b.input("q" + n, t, lens), k = b.input("k" + n, t, lens), v = b.input("v" + n, t, lens);
-    b.output(b.add(op::attention{.scale = 0.125f, .causal = depth == 128}, q, k, v));
+    b.output(b.add(op::attention{.scale = 0.125f, .causal = z.causal}, q, k, v));
   }
   const auto x = b.input("x", t, {128, 3072}), w = b.input("w", t, {3072, 768});
   b.output((x.dot(w) + b.input("bias", t, {768})).gelu());
-  EXPECT_EQ(compile(b.finish(), target_for("sm_90")).report().steps.size(), 3u);
+  EXPECT_EQ(compile(b.finish(), target_for("sm_90")).report().steps.size(), 6u);
 }
-// Every tile of wgmma, for factors of either order; the copy unit reads those that lie along the depth.
+// Every tile of wgmma, for factors of either order; the copy unit reads those that lie along the depth. Results leave
+// through boxes, with or without an operand that is brought, or, of 32 bits, through sums.
 TEST(tile_kernels, tiles_of_wgmma_compile) {
   if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
   const hip::architecture where = hip::architecture::named("sm_90");
   for (const bool turned : {false, true}) {
-    hip::gemm_problem p = product_of(1024, 1024, 1024, true);
-    if (turned) p.b = {hip::matrix_argument{nullptr, {0, 0}, 1, 1024}, false, 8};
-    using kind = std::tuple<bool, bool, int>;  // in turns, alternate, columns
-    std::set<kind> kinds, expected = {{false, false, 64}, {false, false, 128}, {false, false, 256}};
+    using kind = std::tuple<bool, bool, int, int>;  // in turns, alternate, columns, boxes
+    std::set<kind> kinds, expected = {{false, false, 64, 0}, {false, false, 128, 0}, {false, false, 256, 0}};
     if (!turned)
-      expected.insert({{true, false, 64}, {true, false, 128}, {true, false, 256}, {true, true, 64}, {true, true, 128}});
-    for (const hip::gemm_tile& tile : hip::tiles_for(p, where)) {
-      if (tile.atom != "wgmma" || !kinds.emplace(tile.in_turns(), tile.alternate, tile.cols).second) continue;
-      EXPECT_FALSE(hip::compile(hip::plan_gemm(p, nullptr, tile, where).what, where, {}).empty()) << tile.cols;
-    }
+      for (const int cols : {64, 128, 256})
+        for (const int boxes : {0, cols == 256 ? 2 : 3, 4})
+          for (const bool alternate : {false, true})
+            if (cols < 256 || !alternate) expected.emplace(true, alternate, cols, boxes);
+    for (const dtype result : {dtype::f16, dtype::f32})
+      for (const bool adds : {true, false}) {
+        hip::gemm_problem p = product_of(1024, 1024, 1024, adds);
+        p.types[0] = result;
+        if (turned) p.b = {hip::matrix_argument{nullptr, {0, 0}, 1, 1024}, false, 8};
+        for (const hip::gemm_tile& tile : hip::tiles_for(p, where)) {
+          if (tile.atom != "wgmma" || !kinds.emplace(tile.in_turns(), tile.alternate, tile.cols, tile.boxes).second)
+            continue;
+          EXPECT_FALSE(hip::compile(hip::plan_gemm(p, nullptr, tile, where).what, where, {}).empty()) << tile.cols;
+        }
+      }
     EXPECT_EQ(kinds, expected);
   }
 }

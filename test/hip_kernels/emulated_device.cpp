@@ -2,13 +2,15 @@
 
 #include <ucontext.h>
 
+#include <exception>
 #include <memory>
 #include <stdexcept>
+
+#include "emulated_copies.hpp"
 
 namespace kiln::gpu {
 
 emulated_lane now;
-emulated_meeting meetings[16];
 
 namespace {
 
@@ -26,9 +28,15 @@ std::vector<std::byte> slots;
 ucontext_t scheduler;
 const std::function<void(char*)>* current_body;
 char* current_shared;
+std::exception_ptr failure;  // of the lane that ran last: none leaves the stack of its lane
 
 void enter() {
-  (*current_body)(current_shared);
+  try {
+    (*current_body)(current_shared);
+    end_stores();
+  } catch (...) {
+    failure = std::current_exception();
+  }
   lanes_of_block[static_cast<std::size_t>(now.thread)].is = state::done;
 }
 
@@ -64,6 +72,7 @@ void run_block(int threads) {
       if (lanes_of_block[i].is == state::runs) {
         now.thread = static_cast<int>(i);
         swapcontext(&scheduler, &lanes_of_block[i].context);
+        if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
         ran = true;
       }
       all_done = all_done && lanes_of_block[i].is == state::done;
@@ -88,6 +97,7 @@ void run_grid(int blocks_x, int blocks_y, int threads, std::size_t shared_bytes,
   for (lane_coroutine& lane : lanes_of_block)
     if (!lane.stack) lane.stack = std::make_unique<char[]>(stack_bytes);
   slots.resize(static_cast<std::size_t>(threads) * exchange_bytes);
+  clear_copies(threads);
   constexpr std::size_t aligned = 1024;
   std::vector<char> memory(shared_bytes + aligned);
   current_shared = memory.data() + (aligned - reinterpret_cast<std::uintptr_t>(memory.data()) % aligned);

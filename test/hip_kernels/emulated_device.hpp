@@ -8,8 +8,8 @@
 namespace kiln::gpu {
 
 /// Runs `body(shared)` in every lane of every block of a grid, one coroutine a lane. Shared memory is filled with NaNs
-/// before each block; a lane that returns while others wait for it is an error. Blocks run by rows of y or, a device
-/// having no order, so many `apart`.
+/// before each block. Throws what a lane throws, and where lanes wait that nobody lets go on. Blocks run by rows of y
+/// or, a device having no order, so many `apart`.
 void run_grid(int blocks_x, int blocks_y, int threads, std::size_t shared_bytes, const std::function<void(char*)>& body,
               int apart = 1);
 

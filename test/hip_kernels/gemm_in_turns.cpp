@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include "emulated_copies.hpp"
 #include "emulated_device.hpp"
 #include "kiln/backend/hip/kernels/conv/image_operand.hpp"
 
 using namespace kiln::gpu;
+using kiln::hip::copy_mode;
 using kiln::hip::tensor_boxes;
 
 namespace {
@@ -71,7 +73,8 @@ void check_of(const sizes& z, const A& a, const tensor_boxes& boxes_a, Value val
   const auto positions = [&](const void* base) {
     tensor_boxes to = rows_of(base, pixels, z.cols, step, 64);
     if (!Apart) return to;
-    to.rank = 3, to.extents[2] = static_cast<u64>(z.rows / pixels), to.step_bytes[1] = static_cast<u64>(line) * 2;
+    to.mode = copy_mode::im2col, to.rank = 3;
+    to.extents[2] = static_cast<u64>(z.rows / pixels), to.step_bytes[1] = static_cast<u64>(line) * 2;
     return to;
   };
   const tensor_boxes boxes_b = rows_of(b.data(), z.cols, z.depth, z.depth, Sized.cols), boxes_c = positions(c.data()),
@@ -149,7 +152,7 @@ TEST(device_gemm_in_turns, windows_of_images) {
   at.stride_rows = at.stride_cols = 2, at.pad_rows = at.pad_cols = 1;
   const image_operand<T, true, channels, 8, channels, kernel, kernel> a{at};
   tensor_boxes boxes;
-  boxes.base = x.data(), boxes.rank = 4, boxes.across = turns_tile::rows;
+  boxes.base = x.data(), boxes.mode = copy_mode::im2col, boxes.rank = 4, boxes.across = turns_tile::rows;
   const u64 extents[] = {channels, width, height, images};
   for (int d = 0; d < 4; ++d) boxes.extents[d] = extents[d];
   boxes.step_bytes[0] = channels * 2, boxes.step_bytes[1] = width * channels * 2;

@@ -23,6 +23,7 @@ TEST(tile_kernels, windows_are_boxes_of_the_copy_unit) {
   ASSERT_TRUE(plan.boxes_a && plan.boxes_b);
   EXPECT_EQ(plan.grid.x, 98u);
   const hip::tensor_boxes &a = *plan.boxes_a, &b = *plan.boxes_b;
+  EXPECT_EQ(a.mode, hip::copy_mode::im2col);
   EXPECT_EQ(a.rank, 4);
   EXPECT_THAT(a.extents, ::testing::ElementsAre(256, 28, 28, 64));
   EXPECT_THAT(a.step_bytes, ::testing::ElementsAre(512, 28 * 512, 28 * 28 * 512));
@@ -30,6 +31,7 @@ TEST(tile_kernels, windows_are_boxes_of_the_copy_unit) {
   EXPECT_THAT(a.upper, ::testing::ElementsAre(-2, -2));  // the last window begins at 25 of 27
   EXPECT_THAT(a.stride, ::testing::ElementsAre(1, 2, 2, 1));
   EXPECT_EQ(a.across, 128u);
+  EXPECT_EQ(b.mode, hip::copy_mode::tiled);
   EXPECT_EQ(b.rank, 2);
   EXPECT_EQ(b.extents[0], 256u * 9);
   EXPECT_EQ(b.extents[1], 256u);
@@ -113,6 +115,7 @@ TEST(tile_kernels, results_are_boxes_of_the_copy_unit) {
   hip::gemm_plan plan = plan_of();
   ASSERT_TRUE(plan.boxes_result && plan.boxes_operand);
   EXPECT_EQ(plan.boxed, 1u);
+  EXPECT_EQ(plan.boxes_result->mode, hip::copy_mode::tiled);
   EXPECT_EQ(plan.boxes_result->rank, 2);
   EXPECT_EQ(plan.boxes_result->extents[0], 256u);
   EXPECT_EQ(plan.boxes_result->extents[1], 4000u * 48);
@@ -122,6 +125,7 @@ TEST(tile_kernels, results_are_boxes_of_the_copy_unit) {
   plan = plan_of();
   ASSERT_TRUE(plan.boxes_result && plan.boxes_operand);
   for (const hip::tensor_boxes& boxes : {*plan.boxes_result, *plan.boxes_operand}) {
+    EXPECT_EQ(boxes.mode, hip::copy_mode::im2col);
     EXPECT_EQ(boxes.rank, 3);
     EXPECT_EQ(boxes.extents[1], 48u);
     EXPECT_EQ(boxes.extents[2], 4000u);
@@ -139,6 +143,31 @@ TEST(tile_kernels, results_are_boxes_of_the_copy_unit) {
   EXPECT_EQ(boxes_of_first(), 0);
   p.aligned[0] = 16, p.aligned[1] = 2;
   EXPECT_EQ(plan_of().boxed, 0u);
+}
+// Lanes read what the epilogue adds to a box in words of two elements: where rows begin between words, one by one.
+TEST(tile_kernels, operands_beside_boxes_are_read_by_words_where_rows_begin_at_words) {
+  const hip::architecture where = hip::architecture::named("sm_90");
+  struct rows_apart {
+    std::int64_t result, operand;
+    std::size_t aligned;
+    const char* kind;
+  };
+  for (const rows_apart& step : {rows_apart{33, 33, 16, "strided"},
+                                 {33, 34, 16, "contiguous"},
+                                 {40, 33, 16, "strided"},
+                                 {40, 34, 16, "contiguous"},
+                                 {40, 34, 2, "strided"}}) {
+    SCOPED_TRACE(std::to_string(step.result) + " " + std::to_string(step.operand));
+    hip::gemm_problem p = product_of(12544, 33, 64, true);
+    p.steps = {{0, step.result, 40, 1}, {0, step.operand, step.operand, 1}};
+    p.aligned[1] = step.aligned;
+    const auto tiles = hip::tiles_for(p, where);
+    const auto tile = std::find_if(tiles.begin(), tiles.end(), [](const hip::gemm_tile& t) { return t.boxes != 0; });
+    ASSERT_NE(tile, tiles.end());
+    const hip::gemm_plan plan = hip::plan_gemm(p, nullptr, *tile, where);
+    ASSERT_EQ(plan.boxed, 0u);
+    EXPECT_THAT(plan.what.text, ::testing::HasSubstr(std::string("read_run<f16, run_kind::") + step.kind));
+  }
 }
 
 }  // namespace

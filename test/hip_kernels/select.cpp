@@ -95,7 +95,7 @@ TEST(device_selection, places_of_slices) {
   EXPECT_EQ(at, places.size());
 }
 
-template <bool Centered, bool Least> void check_boxes(i64 boxes, i64 most) {
+template <bool Centered, bool Least, int Lanes = 64> void check_boxes(i64 boxes, i64 most) {
   const i64 batches = 2, classes = 3;
   const box_sizes n{batches, classes, boxes, batches * classes};
   std::vector<float> corners = random_values<float>(static_cast<std::size_t>(batches * boxes * 4), 5),
@@ -111,9 +111,9 @@ template <bool Centered, bool Least> void check_boxes(i64 boxes, i64 most) {
   const argument expected = op.produce(in)[0];
   std::vector<int> kept(scores.size());
   std::vector<i64> counts(static_cast<std::size_t>(1 + n.tiles));
-  each_block(n.tiles, 64, [&](i64 row, int lane) {
-    suppress_boxes<Centered, Least, 64>(kept.data(), counts.data(), corners.data(), scores.data(), &most, &overlap,
-                                        &least, n, row, lane);
+  each_block(n.tiles, Lanes, [&](i64 row, int lane) {
+    suppress_boxes<Centered, Least, Lanes>(kept.data(), counts.data(), corners.data(), scores.data(), &most, &overlap,
+                                           &least, n, row, lane);
   });
   each_block(1, 256, [&](i64, int lane) { sum_counts<256>(counts.data(), n.tiles, lane); });
   ASSERT_EQ(counts[0], expected.get_shape().lens[0].value());
@@ -127,8 +127,11 @@ TEST(device_selection, boxes_that_overlap_no_better_one) {
   check_boxes<true, false>(77, 5);
   check_boxes<false, false>(130, 1000);
   check_boxes<true, true>(1, 0);
+  check_boxes<false, false>(0, 5);
   check_boxes<false, false>(400, 90);  // several times as many as a block looks at together
   check_boxes<false, true>(330, 1000);
+  check_boxes<false, false, 256>(400, 90);
+  check_boxes<false, true, 256>(330, 1000);
 }
 
 // Of tuples that name one slice the last is kept, whatever the order of threads.

@@ -218,12 +218,14 @@ TEST(device_topk, plans_of_selections_cover_all_rows) {
       EXPECT_LE(p.room * p.rows * bytes, 32768);
       EXPECT_GE(p.kept, s.count);
       EXPECT_EQ(p.levels.back().sizes.parts, 1);
-      i64 entries = s.extent, last_to = -1;
+      i64 entries = s.extent, last_to = -1, rows = s.outer * ((s.inner + p.rows - 1) / p.rows);
       for (const auto& l : p.levels) {
         const part_sizes& n = l.sizes;
         EXPECT_EQ(n.entries, entries);
         EXPECT_GE(n.parts * n.part, entries);
         EXPECT_LT((n.parts - 1) * n.part, entries);
+        EXPECT_EQ(l.blocks, rows * n.parts);
+        rows = s.outer * s.inner;
         if (last_to >= 0) {
           EXPECT_EQ(n.from, last_to);
         }

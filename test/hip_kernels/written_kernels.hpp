@@ -57,7 +57,8 @@ class written_kernels {
     const std::string source = KILN_SOURCE_DIR;
     const std::string command = "${CXX:-c++} -std=c++20 -O0 -w -fPIC -shared -I" + source + "/include -I" + source +
                                 "/test " + at.string() + "/kernels.cpp " + source +
-                                "/test/hip_kernels/emulated_device.cpp -o " + at.string() + "/kernels.so";
+                                "/test/hip_kernels/emulated_device.cpp " + source +
+                                "/test/hip_kernels/emulated_copies.cpp -o " + at.string() + "/kernels.so";
     if (std::system(command.c_str()) != 0) throw std::runtime_error("written kernels do not compile:\n" + texts_);
     library_ = dlopen((at / "kernels.so").c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library_) run_ = reinterpret_cast<run_function>(dlsym(library_, "run"));

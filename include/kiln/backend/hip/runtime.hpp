@@ -61,17 +61,21 @@ struct runtime_calls {
   void (*describe)(int index, struct device_facts& out) = nullptr;
 };
 
-/// A tensor of 16-bit floats as the copy unit of sm_90 is to see it, extents and steps from the last dim, of step 1,
-/// on.
+/// How the copy unit of sm_90 goes through a tensor: `tiled` in boxes of rows of the second dim, `im2col` in boxes of
+/// what windows meet, of places of lines (rank 3) or of pixels of images (rank 4), on from one line to the next.
+enum class copy_mode : std::uint8_t { tiled, im2col };
+
+/// A tensor of 16-bit floats as the copy unit is to see it, extents and steps from the last dim, of step 1, on.
 struct tensor_boxes {
   const void* base = nullptr;
   bool bfloat16 = false;
-  bool of_images = true;  ///< whether a tensor of rank 4 is read in windows; else in rows of the second dim
+  copy_mode mode = copy_mode::tiled;
   int rank = 2;
   std::uint64_t extents[4] = {};
   std::uint64_t step_bytes[3] = {};  ///< of all dims but the first one here
   unsigned along = 64, across = 0;   ///< elements of a box: of the first dim, and of the second, or windows
-  int lower[2] = {}, upper[2] = {};  ///< of images (rank 4): from their corners to the first and last window's
+  /// Of im2col: from the corners of lines or images to those of the first and last window.
+  int lower[2] = {}, upper[2] = {};
   unsigned stride[4] = {1, 1, 1, 1};
 };
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <optional>
 
+#include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
 #include "kiln/backend/hip/kernels/attention/arguments.hpp"
 #include "kiln/backend/hip/lower.hpp"
 
@@ -17,11 +18,12 @@ inline int rounded_up(std::int64_t n, int to) { return static_cast<int>((n + to 
 /// it can't.
 inline std::optional<tensor_boxes> boxes_of_heads(const tensor& x, int lines) {
   constexpr std::int64_t width = 2, piece = 8, most_step = std::int64_t{1} << 39, most_extent = std::int64_t{1} << 31;
-  if (size_of(x.type) != width || x.strides[3] != 1) return std::nullopt;
+  constexpr std::size_t aligned = 16;
+  if (size_of(x.type) != width || x.strides[3] != 1 || alignment_of(x.data) < aligned) return std::nullopt;
   for (const std::int64_t n : x.lens)
     if (n <= 0 || n >= most_extent) return std::nullopt;
   tensor_boxes to;
-  to.bfloat16 = x.type == dtype::bf16, to.of_images = false, to.rank = 4, to.across = static_cast<unsigned>(lines);
+  to.bfloat16 = x.type == dtype::bf16, to.rank = 4, to.across = static_cast<unsigned>(lines);
   for (std::size_t d = 0; d < 4; ++d) to.extents[d] = static_cast<std::uint64_t>(x.lens[3 - d]);
   for (std::size_t d = 0; d < 3; ++d) {
     const bool one = x.lens[2 - d] == 1;

@@ -185,7 +185,8 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
                     const architecture& where) {
   if (tile.atom == few_rows) return plan_few_rows(p, epilogue, tile, where);
   const bool along_rows = p.steps[0][3] != 1 && p.steps[0][2] == 1;
-  const int width = epilogue_width(p, along_rows);
+  // a lane holds two neighbors of a row of a box, and reads operands for those
+  const int width = tile.boxes != 0 ? 2 : epilogue_width(p, along_rows);
   const int threads = tile.warps_m * tile.warps_n * where.lanes;
   kernel_text t(epilogue);
   if (!p.a.is_matrix()) t.line("#include \"kiln/backend/hip/kernels/conv/image_operand.hpp\"");

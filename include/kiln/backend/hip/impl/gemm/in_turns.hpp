@@ -44,7 +44,7 @@ inline std::optional<tensor_boxes> boxes_of(const gemm_problem& p, const gemm_fa
       return std::nullopt;
     to.lower[d] = lower[d], to.upper[d] = upper[d], to.stride[d + 1] = static_cast<unsigned>(stride[d]);
   }
-  to.rank = 4;
+  to.mode = copy_mode::im2col, to.rank = 4;
   const std::int64_t extents[] = {p.channels, m.width, m.height, p.images},
                      steps[] = {m.col_step, m.row_step, m.image_step};
   for (std::size_t d = 0; d < 4; ++d) to.extents[d] = count(extents[d]);
@@ -70,7 +70,7 @@ inline std::optional<tensor_boxes> boxes_of_positions(const gemm_problem& p, std
     to.extents[1] = count(p.rows);
     return to;
   }
-  to.rank = 3;
+  to.mode = copy_mode::im2col, to.rank = 3;
   to.extents[1] = count(p.pixels), to.extents[2] = count(lines);
   to.step_bytes[1] = count(lines > 1 ? line * width : aligned);
   return to;

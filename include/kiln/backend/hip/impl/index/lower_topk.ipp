@@ -15,7 +15,7 @@ struct topk_plan {
   selection_plan selection;
 
   topk_plan(const op::topk& op, const tensor& in, const tensor& out)
-      : topk_plan(op, in.type, axis_extents(in.lens, op.axis), axis_extents(out.lens, op.axis).extent) {}
+      : topk_plan(in.type, axis_extents(in.lens, op.axis), axis_extents(out.lens, op.axis).extent) {}
   std::string entry() const { return wide ? "wide_entry" : "u64"; }
   topk_halves halves() const { return {sizes, rows}; }
   std::int64_t entry_bytes() const { return wide ? 16 : 8; }
@@ -24,7 +24,7 @@ struct topk_plan {
   static bool needs_wide(dtype type, std::int64_t extent) {
     return type == dtype::f64 || type == dtype::i64 || type == dtype::u64 || extent >= (1ll << 32) - 1;
   }
-  topk_plan(const op::topk&, dtype type, const axis_extents& s, std::int64_t count)
+  topk_plan(dtype type, const axis_extents& s, std::int64_t count)
       : wide(needs_wide(type, s.extent)), selection(s.outer, s.extent, s.inner, count, wide ? 16 : 8) {
     rows = count == 0 ? 0 : s.outer * s.inner;
     selects = s.extent > few && !selection.levels.empty();

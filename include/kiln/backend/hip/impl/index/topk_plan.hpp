@@ -28,13 +28,17 @@ struct topk_halves {
 /// none where rows are too short or too many are wanted. Of `rows` neighboring rows a block works a part at once.
 struct selection_plan {
   static constexpr gpu::i64 shared_bytes = 32768, fewest_blocks = 1024, least_part = 4096;
-  int kept = 1, room = 0, rows = 1, lanes = 256;
+  int kept = 1;     ///< best entries that a block has of each row: a power of two
+  int room = 0;     ///< entries of each row for which it has shared memory
+  int rows = 1;     ///< neighboring rows of which it works a part at once, on the first level
+  int lanes = 256;  ///< its threads
+  /// A launch: what its blocks read and write, and how many there are.
   struct level {
     gpu::part_sizes sizes;
     gpu::i64 blocks;
   };
-  std::vector<level> levels;
-  gpu::i64 entries = 0;  ///< of scratch memory
+  std::vector<level> levels;  ///< in order; each selects from what the one before kept
+  gpu::i64 entries = 0;       ///< of scratch memory
 
   /// Rows [outer, extent, inner], of each `count` elements, by entries of so many bytes.
   selection_plan(gpu::i64 outer, gpu::i64 extent, gpu::i64 inner, gpu::i64 count, gpu::i64 entry_bytes) {

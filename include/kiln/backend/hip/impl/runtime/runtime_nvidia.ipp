@@ -59,7 +59,7 @@ int map_tensor(void* map, const tensor_boxes& how) {
   const int type = how.bfloat16 ? bfloat16 : half;
   const unsigned rank = static_cast<unsigned>(how.rank), box[] = {how.along, how.across, 1, 1};
   void* base = const_cast<void*>(how.base);
-  if (how.rank == 2 || !how.of_images)
+  if (how.mode == copy_mode::tiled)
     return cu.cuTensorMapEncodeTiled(map, type, rank, base, how.extents, how.step_bytes, box, how.stride, no_interleave,
                                      swizzle_128_bytes, promote_256_bytes, zeros);
   return cu.cuTensorMapEncodeIm2col(map, type, rank, base, how.extents, how.step_bytes, how.lower, how.upper, how.along,

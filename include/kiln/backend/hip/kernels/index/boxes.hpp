@@ -46,7 +46,7 @@ KILN_FN void suppress_boxes(int* kept, i64* counts, const float* boxes, const fl
   const float bound = most_overlap[0];
   u64 last = 0;  // the entry of the last box that was looked at: 0 is none's
   i64 found = 0;
-  for (bool first = true; found < most[0]; first = false) {
+  for (bool first = true; count > 0 && found < most[0]; first = false) {
     select_least<some, room, 1, Lanes>(entries, count, some, lane, [&](int, i64 k) {
       if (Least && !(score[k] > least[0])) return worst_entry<u64>();
       constexpr u32 sign = 0x80000000u;

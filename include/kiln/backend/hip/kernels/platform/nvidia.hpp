@@ -212,6 +212,7 @@ KILN_FN void copy_places(void* to, const tensor_map& map, int along, int place, 
       "l"(&map), "r"(along), "r"(place), "r"(line), "r"(shared_address(barrier)), "h"(static_cast<u16>(0))
       : "memory");
 }
+/// Starts the copy of a box of shared memory to such places.
 KILN_FN void store_places(const tensor_map& map, const void* from, int along, int place, int line) {
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&map),
