@@ -50,7 +50,7 @@ for pid in "${pids[@]}"; do wait "$pid" || { echo "of two processes at once one 
 
 if [ -n "$tests" ]; then
   timeout 600 "$tests" --gtest_brief=1 || status=1
-  few='device_threads*:*tile_kernels_on_device.poolings/f16:*tile_kernels_on_device.products/f16:*tile_kernels_on_device.attention/f16'
+  few='device_threads*:*tile_kernels_on_device.poolings/f16:*tile_kernels_on_device.products/f16:*attention_on_device.heads/f16'
   if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck; do
       compute-sanitizer --tool $tool --error-exitcode 9 "$tests" --gtest_brief=1 --gtest_filter="$few" >"$work/$tool" 2>&1 ||

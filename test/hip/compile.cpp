@@ -235,6 +235,10 @@ TEST_P(hip_compiles, ops_along_an_axis_and_windows) {
       if (!is_float(t)) return;
       // rows of several tiles, with more results than one sorts
       b.output(b.add(op::topk{.k = 3000}, b.input("long", dtype::i64, {2, 5000})));
+      // selected from parts of rows, of neighboring ones, of 64-bit types
+      b.output(b.add(op::topk{.k = 700}, b.input("parts", t, {70001})));
+      b.output(b.add(op::topk{.k = 100, .axis = 0}, b.input("tall", t, {9001, 19})));
+      b.output(b.add(op::topk{.k = 300}, b.input("wide", dtype::i64, {70001})));
       b.output(b.add(op::pooling{.mode = op::pooling_mode::average, .lengths = {3, 3}, .pads = {1, 1, 1, 1}}, image));
       b.output(b.add(op::pooling{.mode = op::pooling_mode::lp, .lengths = {2, 2}, .lp_order = 3}, image));
       b.output(b.add(op::lrn{.size = 3}, image));

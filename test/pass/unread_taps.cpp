@@ -52,6 +52,15 @@ TEST(unread_taps, outer_taps_that_read_padding_alone_are_cut) {
   }
 }
 
+// Those that a run gives would be copied in each run.
+TEST(unread_taps, filters_of_a_run_stay) {
+  auto p = built<builder>([](builder& b) {
+    b.output(b.input("x", dtype::f32, {1, 2, 6, 6})
+                 .conv(b.input("w", dtype::f32, {3, 2, 3, 3}), {.dilation = {6, 6}, .pads = {6, 6, 6, 6}}));
+  });
+  EXPECT_FALSE(run(p).changed()) << print(p).view();
+}
+
 // For all sizes that an image may have, or not at all.
 TEST(unread_taps, images_of_any_size) {
   for (const std::int64_t most : {6, 7}) {

@@ -25,6 +25,8 @@ template <class Module> class unread_taps {
   constexpr void cut(value_id v) {
     op::convolution conv = *r_.template get_if<op::convolution>(v);
     const value_id x = r_.input(v, 0), filters = r_.input(v, 1);
+    const auto& made = r_.producer(filters);
+    if (made.kind == instruction_kind::parameter && !made.is_weight) return;  // each run would copy what is left
     const dims in = r_.shape_of(x).lens, weights = r_.shape_of(filters).lens, out = r_.shape_of(v).lens;
     const auto found = resolve_window(in.size(), conv.stride, conv.dilation, conv.pads);
     if (!found) return;
@@ -64,8 +66,8 @@ template <class Module> class unread_taps {
 }  // namespace detail
 
 /// Cuts off the outer taps of a convolution that read padding alone, as those of a 3x3 kernel dilated by 36 over 33 x
-/// 33 pixels do: a 1x1 kernel is left. What would have been added to a sum is zero, unless a weight is not finite.
-/// It runs before `integer_products`, whose convolutions of bytes pad with any byte.
+/// 33 pixels do: a 1x1 kernel is left. Filters that a run gives stay. What would have been added to a sum is zero,
+/// unless a weight is not finite. It runs before `integer_products`, whose convolutions of bytes pad with any byte.
 template <class Program> constexpr pass_note cut_unread_taps(Program& p) {
   return run_on_modules<detail::unread_taps>("cut_unread_taps", p);
 }
