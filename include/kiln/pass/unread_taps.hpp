@@ -54,7 +54,7 @@ template <class Module> class unread_taps {
     for (const std::int64_t p : w.begin) conv.pads.push_back(p);
     for (const std::int64_t p : w.end) conv.pads.push_back(p);
     const text name = r_.producer(v).name;
-    const value_id less = r_.add(std::move(kept), {filters});
+    const value_id less = r_.add(kept, {filters});
     r_.replace(v, r_.add(conv, {x, less}, name.view()));
     note_.count("convolution");
   }
