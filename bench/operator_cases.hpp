@@ -56,8 +56,8 @@ template <class Take> std::string read_options(int argc, char** argv, Take&& tak
   return list;
 }
 
-/// Which cases of a list, and with how many threads: the options --only TEXT, --part K/N (case k of every N) and
-/// --threads.
+/// Which cases of a list, and with how many threads: the options --only TEXT, --part K/N (case K of every N, from 0)
+/// and --threads.
 struct case_selection {
   std::string list, only;
   std::size_t part = 0, parts = 1;
@@ -72,7 +72,8 @@ struct case_selection {
     else if (word == "--part") {
       const auto numbers = split(next(), '/');
       if (numbers.size() != 2) throw std::runtime_error("--part takes K/N");
-      part = std::stoul(numbers[0]), parts = std::max(1UL, std::stoul(numbers[1]));
+      part = std::stoul(numbers[0]), parts = std::stoul(numbers[1]);
+      if (part >= parts) throw std::runtime_error("--part K/N takes K from 0 to N - 1");
     } else
       return false;
     return true;
