@@ -33,16 +33,17 @@ class page_memory {
   page_memory() = default;
   page_memory(const page_memory&) = delete;
   page_memory& operator=(const page_memory&) = delete;
-  ~page_memory() {
+  ~page_memory() { shrink(0); }
+
+  /// Ends the thread for good; what is given back goes to the system at once from then on.
+  void end_thread() {
     {
       const std::lock_guard lock(mutex_);
       ends_ = true;
     }
     changed_.notify_all();
-    if (thread_.joinable()) ::getpid() == process_ ? thread_.join() : thread_.detach();  // a fork has no thread
-    shrink(0);
+    leave_thread();
   }
-
   void enter(bool fills_ahead) {
     const std::lock_guard lock(mutex_);
     scopes.fetch_add(1, std::memory_order_relaxed);
@@ -81,10 +82,15 @@ class page_memory {
     if (none_lives()) give_back_later();
   }
 
-  /// Each part shares it, so that it outlives the last one, and a library that is unloaded leaves nothing.
+  /// Each part shares it, so that it outlives the last one, and a library that is unloaded leaves nothing: no thread,
+  /// whoever keeps a part.
   static const std::shared_ptr<page_memory>& get() {
-    static const auto one = std::make_shared<page_memory>();
-    return one;
+    struct library {
+      std::shared_ptr<page_memory> memory = std::make_shared<page_memory>();
+      ~library() { memory->end_thread(); }
+    };
+    static const library one;
+    return one.memory;
   }
 
  private:
@@ -161,11 +167,12 @@ class page_memory {
   }
   // Has the thread look what there is to do; false where there is none.
   bool run() {
-    if (runs_) {
+    if (ends_) return false;
+    if (runs_ && process_ == ::getpid()) {
       changed_.notify_all();
       return true;
     }
-    if (thread_.joinable()) thread_.join();  // it has come to its end
+    leave_thread();  // which has come to its end
     try {
       thread_ = std::thread([this] { work(); });
     } catch (const std::system_error&) {
@@ -173,6 +180,10 @@ class page_memory {
     }
     process_ = ::getpid();
     return runs_ = true;
+  }
+  // The thread, if there is one, which a fork has not.
+  void leave_thread() {
+    if (thread_.joinable()) process_ == ::getpid() ? thread_.join() : thread_.detach();
   }
   void work() {
     std::unique_lock lock(mutex_);
