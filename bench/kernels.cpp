@@ -116,7 +116,7 @@ void conv(benchmark::State& state) {
       isa().plan_conv(p, pool.size(), method, {last, p.in_channels}, {last, p.out_channels}, false));
   floats x(p.in_channels * p.input_pixels()), w(p.out_channels * p.depth()), y(p.out_channels * p.output_pixels());
   floats packed(isa().conv_weight_floats(p, method)), scratch(plan->scratch_floats());
-  isa().pack_conv_weights(pool, p, method, packed.data(), w.data());
+  isa().pack_conv_weights(pool, p, method, packed.data(), reinterpret_cast<const std::byte*>(w.data()));
   for (auto _ : state) plan->run(pool, x.data(), packed.data(), y.data(), scratch.data(), {}, nullptr);
   state.SetLabel("method " + std::to_string(static_cast<int>(method)));
   rate(state, "GFLOP/s", 2.0 * static_cast<double>(p.out_channels * p.output_pixels() * p.depth()));

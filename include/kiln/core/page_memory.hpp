@@ -1,20 +1,25 @@
 #pragma once
+#include <chrono>
 #include <cstddef>
 
 namespace kiln {
 
 /// While one lives, in any thread, large buffers lie one after the other in pages of 2 MiB, and what they give back
-/// serves the next ones: a page from the system costs its zeroing, and loading a model makes and frees more bytes than
-/// it keeps. When the last one goes the system gets the pages that nobody uses, but for `kept_free_bytes`.
+/// serves the next ones: a page from the system costs its zeroing, and in a virtual machine often a fault of the host,
+/// ten times as long, and loading a model makes and frees more bytes than it keeps. While none lives the system gets
+/// the pages that nobody uses, but for `kept_free_bytes`; others within `kept_free_for`, by a thread of this time, so
+/// that who loads a program in place of another does not wait for pages again.
 class page_scope {
  public:
-  page_scope();
+  /// `fills_ahead`: a thread has the system give pages before they are taken.
+  explicit page_scope(bool fills_ahead = false);
   ~page_scope();
   page_scope(const page_scope&) = delete;
   page_scope& operator=(const page_scope&) = delete;
 
   /// So much stays free in pages that were used, for the next program that is loaded.
   static constexpr std::size_t kept_free_bytes = std::size_t{32} << 20;
+  static constexpr std::chrono::milliseconds kept_free_for{1000};
 };
 
 namespace detail {

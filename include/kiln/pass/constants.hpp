@@ -63,9 +63,10 @@ namespace detail {
 void copy_laid_out(const layout& at, std::size_t bytes, const std::byte* from, std::byte* to);
 
 // A pointwise op over constants without symbols that are seen through layouts of the same extents, a part of them at a
-// time: what a layout repeats is never written out whole.
+// time: what a layout repeats is never written out whole. `finite` gets whether no element of the result is infinite or
+// NaN, where that was found out on the way.
 literal fold_laid_out(const operation& op, std::span<const literal* const> from, std::span<const layout> at,
-                      const shape& result);
+                      const shape& result, std::optional<bool>* finite = nullptr);
 
 // Whether no element of a literal of f32 is infinite or NaN; at run time.
 bool finite_floats(const literal& l);
@@ -130,10 +131,10 @@ constexpr dims without_leading_ones(const dims& lens) {
 
 /// Computes a pointwise op over constants at the dims along which one of them varies, and broadcasts the result: a
 /// constant never grows by its broadcast. Empty when an operand is no constant, or the result has more than
-/// `most_elements`.
+/// `most_elements`. `finite` is as `fold_laid_out` has it.
 template <class R>
 constexpr value_id fold_pointwise(R& r, const typename R::operation& op, const small_vector<value_id>& operands,
-                                  std::int64_t most_elements) {
+                                  std::int64_t most_elements, std::optional<bool>* finite = nullptr) {
   if (!op.info().pure || operands.empty()) return {};
   small_vector<constant_view> views;
   for (value_id v : operands) {
@@ -165,7 +166,7 @@ constexpr value_id fold_pointwise(R& r, const typename R::operation& op, const s
       }
       const auto out = op.shape_rule(in);
       if (!out) return {};
-      return broadcast(detail::fold_laid_out(op, pointers, at, (*out)[0]));
+      return broadcast(detail::fold_laid_out(op, pointers, at, (*out)[0], finite));
     }
   for (constant_view& c : views) {
     c.at.lens = core;

@@ -80,9 +80,10 @@ template <class R> class factor_folder {
     const shape scaled_shape = r_.shape_of(w);
     value_id c = r_.add_literal(narrow);
     if (!(at.lens == lens)) c = r_.add(op::multibroadcast{lens}, {c});
-    const value_id scaled = fold_pointwise(r_, Op{}, {w, c}, scaled_shape.elements().value());
-    if (!scaled || !r_.constant(scaled) || !all_finite(*r_.constant(scaled))) return {};
-    return scaled;
+    std::optional<bool> finite;
+    const value_id scaled = fold_pointwise(r_, Op{}, {w, c}, scaled_shape.elements().value(), &finite);
+    if (!scaled || !r_.constant(scaled)) return {};
+    return (finite ? *finite : all_finite(*r_.constant(scaled))) ? scaled : value_id{};
   }
   static constexpr bool all_finite(const literal& l) {
     if (!std::is_constant_evaluated() && l.get_shape().type == dtype::f32 && !l.has_symbols()) return finite_floats(l);

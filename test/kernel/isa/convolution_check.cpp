@@ -59,7 +59,7 @@ class shipped final : public planned_convolution<float> {
 [[maybe_unused]] std::int64_t weights_size(const conv_problem& p, conv_method method, float) {
   return kernels_of_level().conv_weight_floats(p, method);
 }
-void pack(kiln::thread_pool& pool, const conv_problem& p, conv_method method, float* to, const float* weights) {
+void pack(kiln::thread_pool& pool, const conv_problem& p, conv_method method, float* to, const std::byte* weights) {
   kernels_of_level().pack_conv_weights(pool, p, method, to, weights);
 }
 
@@ -95,7 +95,7 @@ class of_doubles final : public planned_convolution<double> {
 std::int64_t weights_size(const conv_problem& p, conv_method method, double) {
   return conv_weights_size<double>(p, method);
 }
-void pack(kiln::thread_pool& pool, const conv_problem& p, conv_method method, double* to, const double* weights) {
+void pack(kiln::thread_pool& pool, const conv_problem& p, conv_method method, double* to, const std::byte* weights) {
   pack_conv_weights(pool, p, method, to, weights);
 }
 #endif
@@ -118,13 +118,13 @@ template <class T>
 std::vector<T> packed_weights(kiln::thread_pool& pool, const conv_problem& p, conv_method method,
                               const std::vector<T>& w) {
   std::vector<T> to(static_cast<std::size_t>(weights_size(p, method, T())), std::numeric_limits<T>::quiet_NaN());
-  pack(pool, p, method, to.data(), w.data());
+  pack(pool, p, method, to.data(), reinterpret_cast<const std::byte*>(w.data()));
   // the same of weights at an odd address, as a file may have them
   const std::size_t bytes = w.size() * sizeof(T);
   std::vector<std::byte> moved(bytes + 1);
   std::memcpy(moved.data() + 1, w.data(), bytes);
   std::vector<T> again(to.size(), std::numeric_limits<T>::quiet_NaN());
-  pack(pool, p, method, again.data(), reinterpret_cast<const T*>(moved.data() + 1));
+  pack(pool, p, method, again.data(), moved.data() + 1);
   if (!to.empty() && std::memcmp(to.data(), again.data(), to.size() * sizeof(T)) != 0)
     ADD_FAILURE() << "weights at an odd address are packed otherwise";
   return to;

@@ -86,7 +86,7 @@ struct isa_table {
                       bool out_nhwc) = nullptr;
   std::int64_t (*conv_weight_floats)(const kernels::conv_problem& p, kernels::conv_method method) = nullptr;
   void (*pack_conv_weights)(thread_pool& pool, const kernels::conv_problem& p, kernels::conv_method method, float* to,
-                            const float* from) = nullptr;
+                            const std::byte* weights) = nullptr;
   /// With `has_prologue`, each run of the plan needs one.
   conv_plan* (*plan_conv)(const kernels::conv_problem& p, unsigned workers, kernels::conv_method method,
                           const kernels::image_layout& in, const kernels::image_layout& out,

@@ -1,14 +1,18 @@
 #include "kiln/core/page_memory.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <system_error>
+#include <thread>
 
 #include "kiln/config.hpp"
 #include "kiln/core/huge_page.hpp"
@@ -21,7 +25,9 @@ constinit std::atomic<int> scopes{0};
 
 bool none_lives() { return scopes.load(std::memory_order_relaxed) == 0; }
 
-// Rooms between what is taken, by address. A room may hold pages that nobody has touched yet.
+// Rooms between what is taken, by address. A room may hold pages that nobody has touched yet. A thread fills some of
+// them ahead while scopes that want it live, for threads that touch one page at the same moment each zero one, of which
+// all but one are thrown away; and it gives the system what is free for long.
 class page_memory {
  public:
   page_memory() = default;
@@ -29,13 +35,28 @@ class page_memory {
   page_memory& operator=(const page_memory&) = delete;
   ~page_memory() { shrink(0); }
 
-  void enter() {
+  /// Ends the thread for good; what is given back goes to the system at once from then on.
+  void end_thread() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_all();
+    leave_thread();
+  }
+  void enter(bool fills_ahead) {
     const std::lock_guard lock(mutex_);
     scopes.fetch_add(1, std::memory_order_relaxed);
+    fills_ahead_ = fills_ahead_ || fills_ahead;
   }
   void leave() {
-    const std::lock_guard lock(mutex_);
-    if (scopes.fetch_sub(1, std::memory_order_relaxed) == 1) shrink(page_scope::kept_free_bytes);
+    std::unique_lock lock(mutex_);
+    if (scopes.fetch_sub(1, std::memory_order_relaxed) != 1) return;
+    fills_ahead_ = false;
+    unfilled_ = filled_end_ = last_ = nullptr;
+    taken_ = 0;
+    give_back_later();
+    changed_.notify_all();
   }
 
   std::byte* take(std::size_t bytes) {
@@ -50,19 +71,26 @@ class page_memory {
     rooms_.erase(room);
     if (size != bytes) rooms_.emplace(at + bytes, size - bytes);
     free_ -= bytes;
+    taken_ += bytes;
+    fill_after(at + bytes);
     return at;
   }
   void give(std::byte* at, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     free_ += bytes;
-    const auto room = joined(at, bytes);
-    if (none_lives() && free_ > page_scope::kept_free_bytes) unmap(room);
+    joined(at, bytes);
+    if (none_lives()) give_back_later();
   }
 
-  /// Each part shares it, so that it outlives the last one, and a library that is unloaded leaves nothing.
+  /// Each part shares it, so that it outlives the last one, and a library that is unloaded leaves nothing: no thread,
+  /// whoever keeps a part.
   static const std::shared_ptr<page_memory>& get() {
-    static const auto one = std::make_shared<page_memory>();
-    return one;
+    struct library {
+      std::shared_ptr<page_memory> memory = std::make_shared<page_memory>();
+      ~library() { memory->end_thread(); }
+    };
+    static const library one;
+    return one.memory;
   }
 
  private:
@@ -103,6 +131,7 @@ class page_memory {
     ::madvise(first, wanted, MADV_HUGEPAGE);  // a wish: refusal changes nothing but speed
     free_ += wanted;
     joined(first, wanted);
+    unfilled_ = filled_end_ = first, last_ = first + wanted;
     return true;
   }
   // The system gets the large pages that lie whole in a room. Returns the room after them.
@@ -121,9 +150,76 @@ class page_memory {
     for (auto r = rooms_.begin(); r != rooms_.end() && free_ > most;) r = unmap(r);
   }
 
+  // What was mapped last is taken from its first byte on. Its next pages are filled before they are taken, no more of
+  // them than were taken so far, so that a short load fills few in vain.
+  void fill_after(std::byte* taken) {
+    constexpr std::size_t most = 8 * huge_page;
+    if (!fills_ahead_ || taken > last_) return;
+    std::byte* const end = std::min(last_, page_at(taken) + whole_huge_pages(std::min(most, taken_)));
+    if (end <= filled_end_) return;
+    filled_end_ = end;
+    run();
+  }
+  void give_back_later() {
+    if (free_ <= page_scope::kept_free_bytes) return;
+    due_ = clock::now() + page_scope::kept_free_for;
+    if (!run()) shrink(page_scope::kept_free_bytes);
+  }
+  // Has the thread look what there is to do; false where there is none.
+  bool run() {
+    if (ends_) return false;
+    if (runs_ && process_ == ::getpid()) {
+      changed_.notify_all();
+      return true;
+    }
+    leave_thread();  // which has come to its end
+    try {
+      thread_ = std::thread([this] { work(); });
+    } catch (const std::system_error&) {
+      return false;
+    }
+    process_ = ::getpid();
+    return runs_ = true;
+  }
+  // The thread, if there is one, which a fork has not.
+  void leave_thread() {
+    if (thread_.joinable()) process_ == ::getpid() ? thread_.join() : thread_.detach();
+  }
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (!ends_) {
+      if (unfilled_ != filled_end_) {
+        std::byte* const at = unfilled_;
+        unfilled_ += huge_page;
+        lock.unlock();
+        ::madvise(at, huge_page, MADV_POPULATE_WRITE);  // a wish
+        lock.lock();
+      } else if (!none_lives()) {
+        changed_.wait(lock);
+      } else if (free_ > page_scope::kept_free_bytes && clock::now() < due_) {
+        changed_.wait_until(lock, due_);
+      } else {
+        shrink(page_scope::kept_free_bytes);
+        break;
+      }
+    }
+    runs_ = false;
+  }
+
+  using clock = std::chrono::steady_clock;
+
   std::mutex mutex_;
   rooms rooms_;
-  std::size_t free_ = 0;  // bytes of all rooms
+  std::size_t free_ = 0;   // bytes of all rooms
+  std::size_t taken_ = 0;  // bytes, while scopes live
+  // Of what was mapped last: pages [unfilled_, filled_end_) are to be filled, and it ends at `last_`.
+  std::byte *unfilled_ = nullptr, *filled_end_ = nullptr, *last_ = nullptr;
+  bool fills_ahead_ = false;
+  clock::time_point due_;  // when what is free is given back
+  std::condition_variable changed_;
+  std::thread thread_;
+  bool runs_ = false, ends_ = false;
+  ::pid_t process_ = 0;
 };
 
 struct part {
@@ -134,7 +230,7 @@ struct part {
 
 }  // namespace
 
-page_scope::page_scope() { page_memory::get()->enter(); }
+page_scope::page_scope(bool fills_ahead) { page_memory::get()->enter(fills_ahead); }
 page_scope::~page_scope() { page_memory::get()->leave(); }
 
 detail::page_part detail::take_pages(std::size_t bytes) {

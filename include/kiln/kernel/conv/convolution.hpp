@@ -51,11 +51,10 @@ template <class T> std::int64_t conv_weights_size(const conv_problem& p, conv_me
 
 /// Writes the weights, which may be at any address, in the order that `method` reads; independent of the spatial sizes.
 template <class T>
-void pack_conv_weights(thread_pool& pool, const conv_problem& p, conv_method method, T* to, const T* from) {
-  const auto* const weights = reinterpret_cast<const std::byte*>(from);
+void pack_conv_weights(thread_pool& pool, const conv_problem& p, conv_method method, T* to, const std::byte* weights) {
   const auto bytes = static_cast<std::size_t>(p.out_channels * p.depth()) * sizeof(T);
   const auto aligned = [&](auto&& pack) {  // of methods for few weights
-    if (reinterpret_cast<std::uintptr_t>(from) % alignof(T) == 0) return pack(from);
+    if (reinterpret_cast<std::uintptr_t>(weights) % alignof(T) == 0) return pack(reinterpret_cast<const T*>(weights));
     std::vector<T> copy(bytes / sizeof(T));
     std::memcpy(copy.data(), weights, bytes);
     pack(copy.data());

@@ -27,6 +27,8 @@ template <int Gates> struct gate_panels {
           for (std::int64_t k = 0; k < hidden; ++k) std::fill_n(out + k * width + g * units, units, 0.0F);
         if (row == 1) {
           transpose_block(in, col, out + g * units, width, wanted, hidden);
+        } else if (col == 1) {
+          pack_panel(out + g * units, width, in, row, 1, hidden, wanted);
         } else {
           for (std::int64_t k = 0; k < hidden; ++k)
             for (std::int64_t u = 0; u < wanted; ++u) out[k * width + g * units + u] = in[k * row + u * col];

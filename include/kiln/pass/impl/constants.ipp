@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "kiln/core/mapped_file.hpp"
@@ -110,29 +111,121 @@ void forget(const literal& l) {
   if (l.data().size() >= least) forget_pages(l.data());
 }
 
-// An op of two floats over constants that are seen through layouts of the result's extents.
-void fold_runs(const operation& op, pair_run run, const runs_of_pairs& runs, std::span<const literal* const> from,
-               std::span<const layout> at, float* to) {
-  constexpr std::int64_t most = 8192;  // elements of a run
-  const std::int64_t pieces = (runs.length + most - 1) / most, all = product(runs.outer) * pieces;
-  const std::int64_t tasks = std::clamp<std::int64_t>(product(runs.outer) * runs.length / most, 1, 64);
-  for_each_part(tasks, [&](std::int64_t task) {
-    const std::int64_t first = all * task / tasks, end = all * (task + 1) / tasks;
-    ints index(runs.outer.size(), 0);
-    std::int64_t rest = first / pieces;
-    for (std::size_t d = index.size(); d-- > 0; rest /= runs.outer[d]) index[d] = rest % runs.outer[d];
-    for (std::int64_t i = first; i < end; ++i) {
-      const std::int64_t begin = i % pieces * most, count = std::min(most, runs.length - begin);
-      run_operand in[2];
+// Of f32, at any address.
+bool are_finite(const std::byte* bytes, std::int64_t n) {
+  using words = vec<std::int32_t, 4>;
+  constexpr std::int64_t each = lanes<words>;
+  words most{};  // of each lane the greatest magnitude, whose bits are in the same order as its values
+  for (std::int64_t i = 0; i < n; i += each) {
+    words bits{};
+    if (i + each <= n)
+      std::memcpy(&bits, bytes + i * 4, sizeof bits);
+    else
+      std::memcpy(&bits, bytes + i * 4, static_cast<std::size_t>(n - i) * 4);
+    bits &= 0x7fff'ffff;
+    most = select(bits > most, bits, most);
+  }
+  for (int k = 0; k < each; ++k)
+    if (most[k] >= 0x7f80'0000) return false;
+  return true;
+}
+
+// The pieces that a tensor is computed in: ranges of one dim, with all of the dims after it, of at most `most` elements
+// or one of them.
+class tensor_pieces {
+ public:
+  tensor_pieces(const dims& lens, std::int64_t most) : lens_(lens), split_(lens.size()) {
+    while (split_ > 0 && inner_ * lens[split_ - 1].value() <= most) inner_ *= lens[--split_].value();
+    extent_ = split_ > 0 ? lens[split_ - 1].value() : 1;
+    rows_ = std::clamp<std::int64_t>(most / std::max<std::int64_t>(inner_, 1), 1, extent_);
+    ranges_ = (extent_ + rows_ - 1) / rows_;
+    for (std::size_t d = 0; d + 1 < split_; ++d) outer_.push_back(lens[d].value());
+  }
+
+  std::int64_t count() const { return product(outer_) * ranges_; }
+  /// Elements of the largest piece.
+  std::int64_t most() const { return rows_ * inner_; }
+  /// Where a piece begins among the tensor's elements, row-major.
+  std::int64_t first(std::int64_t piece) const { return (piece / ranges_ * extent_ + row(piece)) * inner_; }
+  /// What a piece sees of an operand that the tensor sees through `at`.
+  layout of(const layout& at, std::int64_t piece) const {
+    layout l{lens_, at.strides, at.offset};
+    std::int64_t rest = piece / ranges_;
+    for (std::size_t d = outer_.size(); d-- > 0; rest /= outer_[d]) {
+      l.lens[d] = 1;
+      l.offset += at.strides[d] * (rest % outer_[d]);
+    }
+    if (split_ == 0) return l;
+    l.lens[split_ - 1] = std::min(rows_, extent_ - row(piece));
+    l.offset += at.strides[split_ - 1] * row(piece);
+    return l;
+  }
+  /// Calls f with ranges of the pieces, from the lent threads.
+  template <class F> void share(F&& f) const {
+    const std::int64_t all = count(), tasks = std::min<std::int64_t>(all, 64);
+    for_each_part(tasks, [&](std::int64_t task) { f(all * task / tasks, all * (task + 1) / tasks); });
+  }
+
+ private:
+  std::int64_t row(std::int64_t piece) const { return piece % ranges_ * rows_; }
+
+  dims lens_;
+  std::size_t split_;
+  std::int64_t inner_ = 1, extent_ = 1, rows_ = 1, ranges_ = 1;
+  ints outer_;
+};
+
+// Whether the last elements that a layout shows neither follow each other nor are one.
+bool is_turned(const layout& at) {
+  for (std::size_t d = at.lens.size(); d-- > 0;)
+    if (!(at.lens[d] == dimension(1))) return !(at.strides[d] == dimension(0)) && !(at.strides[d] == dimension(1));
+  return false;
+}
+
+// An op of two floats over constants that are seen through layouts of the result's extents. A turned operand is copied
+// to where the result will be, by squares, and computed with in place. `finite` gets whether all results are.
+void fold_pairs(const operation& op, pair_run run, std::span<const literal* const> from, std::span<const layout> at,
+                const dims& lens, float* to, std::optional<bool>* finite) {
+  const bool turned[] = {is_turned(at[0]), is_turned(at[1])};
+  // A piece stays in the cache. Of a turned operand it reads whole lines, whose elements go to different rows.
+  const std::int64_t some = std::int64_t{1} << 14;
+  const tensor_pieces pieces(lens, turned[0] || turned[1] ? std::max(4 * some, 16 * lens.back().value()) : some);
+  std::atomic<bool> all_finite = finite != nullptr;
+  pieces.share([&](std::int64_t first, std::int64_t end) {
+    buffer second;  // where both are turned
+    if (turned[0] && turned[1]) second = buffer::allocate(static_cast<std::size_t>(pieces.most()) * sizeof(float));
+    for (std::int64_t piece = first; piece < end; ++piece) {
+      float* const out = to + pieces.first(piece);
+      layout l[2];
+      const std::byte* begin[2];
       for (std::size_t k = 0; k < 2; ++k) {
-        std::int64_t place = at[k].offset.value() + (runs.goes_on[k] ? begin : 0);
-        for (std::size_t d = 0; d < index.size(); ++d) place += index[d] * runs.strides[k][d];
-        in[k] = {from[k]->bytes() + place * static_cast<std::int64_t>(sizeof(float)), runs.goes_on[k]};
+        l[k] = pieces.of(at[k], piece);
+        begin[k] = from[k]->bytes();
+        if (!turned[k]) continue;
+        std::byte* const copy = k == 1 && turned[0] ? second.data() : reinterpret_cast<std::byte*>(out);
+        copy_laid_out(l[k], sizeof(float), begin[k], copy);
+        l[k] = layout::standard(l[k].lens);
+        begin[k] = copy;
       }
-      run(op.data(), in[0], in[1], to + i / pieces * runs.length + begin, count);
-      if (i % pieces == pieces - 1) next_index(index, runs.outer);
+      const runs_of_pairs runs(l[0].lens, l);
+      ints index(runs.outer.size(), 0);
+      float* next = out;
+      do {
+        run_operand in[2];
+        for (std::size_t k = 0; k < 2; ++k) {
+          std::int64_t place = l[k].offset.value();
+          for (std::size_t d = 0; d < index.size(); ++d) place += index[d] * runs.strides[k][d];
+          in[k] = {begin[k] + place * static_cast<std::int64_t>(sizeof(float)), runs.goes_on[k]};
+        }
+        run(op.data(), in[0], in[1], next, runs.length);
+        next += runs.length;
+      } while (next_index(index, runs.outer));
+      if (all_finite.load(std::memory_order_relaxed) &&
+          !are_finite(reinterpret_cast<const std::byte*>(out), next - out))
+        all_finite.store(false, std::memory_order_relaxed);
     }
   });
+  if (finite) *finite = all_finite;
 }
 
 }  // namespace
@@ -165,73 +258,43 @@ literal joined_columns(const small_vector<literal>& parts, const shape& s) {
 }
 
 bool finite_floats(const literal& l) {
-  using words = vec<std::int32_t, 4>;
-  constexpr std::int64_t each = lanes<words>, some = std::int64_t{1} << 16;
-  const std::byte* const bytes = l.bytes();
+  constexpr std::int64_t some = std::int64_t{1} << 16;
   const std::int64_t n = l.elements();
   std::atomic<bool> finite = true;
   for_each_part((n + some - 1) / some, [&](std::int64_t part) {
-    const std::int64_t begin = part * some, end = std::min(n, begin + some);
-    words most{};  // of each lane the greatest magnitude, whose bits are in the same order as its values
-    for (std::int64_t i = begin; i < end; i += each) {
-      words bits{};
-      if (i + each <= end)
-        std::memcpy(&bits, bytes + i * 4, sizeof bits);
-      else
-        std::memcpy(&bits, bytes + i * 4, static_cast<std::size_t>(end - i) * 4);
-      bits &= 0x7fff'ffff;
-      most = select(bits > most, bits, most);
-    }
-    for (int k = 0; k < each; ++k)
-      if (most[k] >= 0x7f80'0000) finite = false;
+    const std::int64_t begin = part * some;
+    if (!are_finite(l.bytes() + begin * 4, std::min(some, n - begin))) finite = false;
   });
   return finite;
 }
 
 literal fold_laid_out(const operation& op, std::span<const literal* const> from, std::span<const layout> at,
-                      const shape& result) {
-  constexpr std::int64_t most = 8192;  // elements of a part: operands and result stay in the cache
+                      const shape& result, std::optional<bool>* finite) {
   const dims lens = result.lens;
-  std::size_t split = lens.size();  // parts take a range of this dim and all of those after it
-  std::int64_t inner = 1;
-  while (split > 0 && inner * lens[split - 1].value() <= most) inner *= lens[--split].value();
-  const std::int64_t extent = split > 0 ? lens[split - 1].value() : 1;
-  const std::int64_t rows = std::clamp<std::int64_t>(most / std::max<std::int64_t>(inner, 1), 1, extent);
-  ints outer;
-  for (std::size_t d = 0; d + 1 < split; ++d) outer.push_back(lens[d].value());
   buffer made = buffer::allocate(static_cast<std::size_t>(result.bytes().value()));
   if (product(to_ints(lens)) == 0) return literal(result, made);
   const auto is_f32 = [](const literal* l) { return l->get_shape().type == dtype::f32; };
   if (from.size() == 2 && result.type == dtype::f32 && std::all_of(from.begin(), from.end(), is_f32))
-    if (const runs_of_pairs runs(lens, at); const pair_run run = runs.are_long() ? pair_run_of(op) : nullptr) {
-      fold_runs(op, run, runs, from, at, reinterpret_cast<float*>(made.data()));
+    if (const pair_run run = pair_run_of(op)) {
+      fold_pairs(op, run, from, at, lens, reinterpret_cast<float*>(made.data()), finite);
       for (const literal* l : from) forget(*l);
       return literal(result, made);
     }
-  const std::size_t each_result = size_of(result.type);
-  const std::int64_t ranges = (extent + rows - 1) / rows, all = product(outer) * ranges;
-  const std::int64_t tasks = std::min<std::int64_t>(all, 64);
-  for_each_part(tasks, [&](std::int64_t task) {
+  const tensor_pieces pieces(lens, 8192);  // of which operands and result stay in the cache
+  const auto most = static_cast<std::size_t>(pieces.most());
+  pieces.share([&](std::int64_t first, std::int64_t end) {
     small_vector<buffer> copies;
     small_vector<evaluation::operand> in(from.size()), out(1);
-    for (std::size_t k = 0; k < from.size(); ++k)
-      copies.push_back(buffer::allocate(static_cast<std::size_t>(rows * inner) * size_of(from[k]->get_shape().type)));
-    buffer decoded = buffer::allocate((from.size() + 1) * static_cast<std::size_t>(rows * inner + 16) * 8);
-    for (std::int64_t piece = all * task / tasks; piece < all * (task + 1) / tasks; ++piece) {
-      const std::int64_t row = piece % ranges * rows;
-      ints index(outer.size(), 0);
-      std::int64_t rest = piece / ranges;
-      for (std::size_t d = outer.size(); d-- > 0; rest /= outer[d]) index[d] = rest % outer[d];
-      dims part = lens;
-      for (std::size_t d = 0; d < outer.size(); ++d) part[d] = 1;
-      if (split > 0) part[split - 1] = std::min(rows, extent - row);
+    for (const literal* l : from) copies.push_back(buffer::allocate(most * size_of(l->get_shape().type)));
+    buffer decoded = buffer::allocate((from.size() + 1) * (most + 16) * 8);
+    for (std::int64_t piece = first; piece < end; ++piece) {
+      dimension elements = 1;
       for (std::size_t k = 0; k < from.size(); ++k) {
-        layout l{part, at[k].strides, at[k].offset};
-        for (std::size_t d = 0; d < outer.size(); ++d) l.offset += l.strides[d] * index[d];
-        if (split > 0) l.offset += l.strides[split - 1] * row;
+        const layout l = pieces.of(at[k], piece);
         const dtype type = from[k]->get_shape().type;
         const std::size_t each = size_of(type);
-        in[k].type = shape(type, {product(part)});  // a pointwise op asks for no more
+        elements = product(l.lens);
+        in[k].type = shape(type, {elements});  // a pointwise op asks for no more
         // inputs are only read
         in[k].bytes = const_cast<std::byte*>(from[k]->bytes()) + l.offset.value() * static_cast<std::int64_t>(each);
         if (!l.dense() || reinterpret_cast<std::uintptr_t>(in[k].bytes) % each != 0) {
@@ -239,8 +302,8 @@ literal fold_laid_out(const operation& op, std::span<const literal* const> from,
           in[k].bytes = copies[k].data();
         }
       }
-      out[0].type = shape(result.type, {product(part)});
-      out[0].bytes = made.data() + (piece / ranges * extent + row) * inner * static_cast<std::int64_t>(each_result);
+      out[0].type = shape(result.type, {elements});
+      out[0].bytes = made.data() + pieces.first(piece) * static_cast<std::int64_t>(size_of(result.type));
       evaluation e(in, out, {decoded.data(), decoded.size()});
       op.evaluate(e, false);
       e.finish();

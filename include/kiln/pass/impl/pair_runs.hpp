@@ -43,9 +43,6 @@ struct runs_of_pairs {
       for (std::size_t i = 0; i < 2; ++i) strides[i].push_back(at[i].strides[k].value());
     }
   }
-
-  /// Whether a run is worth what begins it: a transposed operand's is one element, and copies of it go by squares.
-  bool are_long() const { return length >= 16; }
 };
 
 /// Goes over a run of `count` elements.

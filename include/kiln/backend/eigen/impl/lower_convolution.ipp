@@ -58,8 +58,7 @@ class convolution_kernel final : public kernel {
     }));
     packed_ =
         r.packed(static_cast<std::size_t>(isa.conv_weight_floats(p, method_)) * sizeof(float), [&](std::byte* to) {
-          isa.pack_conv_weights(*r.pool, p, method_, reinterpret_cast<float*>(to),
-                                reinterpret_cast<const float*>(weights->bytes()));
+          isa.pack_conv_weights(*r.pool, p, method_, reinterpret_cast<float*>(to), weights->bytes());
         });
   }
 
@@ -131,7 +130,7 @@ class convolution_kernel final : public kernel {
     const float* weights = reinterpret_cast<const float*>(packed_.data());
     if (!packed_) {
       auto* packed = reinterpret_cast<float*>(scratch);
-      isa.pack_conv_weights(*l.pool, problem(x.lens, w.lens), method_, packed, w.as<const float>());
+      isa.pack_conv_weights(*l.pool, problem(x.lens, w.lens), method_, packed, w.data);
       weights = packed;
       scratch += (weight_bytes(l.in) + 63) / 64 * 64;
     }

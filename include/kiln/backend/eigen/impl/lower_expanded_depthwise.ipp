@@ -196,8 +196,7 @@ class expanded_depthwise_kernel final : public kernel {
     const isa_table& isa = *kiln_eigen_isa();
     const auto floats = static_cast<std::size_t>(isa.conv_weight_floats(p, method));
     return r.packed(floats * sizeof(float), [&](std::byte* to) {
-      isa.pack_conv_weights(*r.pool, p, method, reinterpret_cast<float*>(to),
-                            reinterpret_cast<const float*>(r.constants[weights]->bytes()));
+      isa.pack_conv_weights(*r.pool, p, method, reinterpret_cast<float*>(to), r.constants[weights]->bytes());
     });
   }
 

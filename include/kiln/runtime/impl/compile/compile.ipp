@@ -123,9 +123,9 @@ executable compile(program p, const target& t, const compile_options& options) {
 }
 
 executable detail::compile_bound(program p, const target& t, const compile_options& options) {
-  const page_scope pages;
   auto s = std::make_unique<detail::compiled_program>();
   s->pool = detail::pool_of(options);
+  const page_scope pages(s->pool->size() > 1);
   s->ports.take_inputs(p);
   s->report.target = t.name();
   s->binary_format = t.binary_format();
