@@ -85,7 +85,7 @@ class pooling_kernel final : public kernel {
 
 // The greater of doubles, lane by lane; NaN stays.
 using two_doubles = vec<double, 2>;
-two_doubles greater_of(two_doubles acc, two_doubles v) { return (v > acc) | (v != v) ? v : acc; }
+two_doubles greater_of(two_doubles acc, two_doubles v) { return ((v > acc) | (v != v)) ? v : acc; }
 
 // Greatest elements and means of doubles, as the op computes them; planes side by side on threads. For maxima the rows
 // of a window are combined into a line first, without branches on what is greater.
