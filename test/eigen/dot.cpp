@@ -191,6 +191,27 @@ TEST(dot, epilogues_with_rows_columns_residuals_and_scalars) {
   }
 }
 
+// Activations that are one compiled loop go over the rows of a tile where they lie, others are copied together; beside
+// the tile nothing changes.
+TEST(dot, activations_over_rows_of_a_tile) {
+  for (const std::int64_t rows : {1, 5, 64, 197})
+    for (const std::int64_t cols : {1, 15, 33, 70, 129, 300}) {
+      SCOPED_TRACE(::testing::Message() << rows << " x " << cols);
+      const auto make = [&](builder& b) {
+        const value x = b.input("x", dtype::f32, {rows, 48}), row = b.input("row", dtype::f32, {cols});
+        const auto product = [&](unsigned seed) { return x.dot(weights(b, {48, cols}, seed)) + row; };
+        b.output(product(1).gelu());
+        b.output(product(2) | op::gelu{.tanh_approximation = true});
+        b.output((product(3) * 0.25f).exp());
+        b.output(product(4).gelu().concat(product(5).gelu(), 1));
+        b.output(product(6).sin());
+        b.output(x.dot(b.input("right", dtype::f32, {48, cols})).gelu());
+      };
+      expect_same(make, {2e-5, 2e-5});
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+}
+
 TEST(dot, a_product_and_its_epilogue_are_one_kernel) {
   expect_kernel(
       [](builder& b) {

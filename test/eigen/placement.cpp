@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "kiln/op/index/arg_min.hpp"
+#include "kiln/op/linear/mel_weights.hpp"
 #include "kiln/op/random/random_uniform.hpp"
 #include "runtime/compare.hpp"
 
@@ -46,6 +47,25 @@ TEST(pad, equals_the_reference) {
           EXPECT_EQ(first_kernel(make), "pad " + std::string(to_string(mode)));
           if (::testing::Test::HasFatalFailure()) return;
         }
+}
+
+TEST(mel_weights, equals_the_reference) {
+  for (const auto& [mels, length] :
+       {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 2}, {80, 1024}, {129, 4099}, {17, 33}})
+    for (const dtype edge : {dtype::f32, dtype::f64, dtype::f16}) {
+      SCOPED_TRACE(::testing::Message() << mels << " filters, " << length << ' ' << to_string(edge));
+      const auto make = [&, m = mels, n = length](builder& b) {
+        const value rate = b.input("rate", dtype::i32, {}), lowest = b.input("lowest", edge, {}),
+                    highest = b.input("highest", edge, {1});
+        b.output(b.add(op::mel_weights{m, n}, rate, lowest, highest));
+      };
+      const auto scalar = [](dtype t, const dims& lens, double x) {
+        return argument(literal::of<double>({t, lens}, {&x, 1}));
+      };
+      const std::vector<argument> in{scalar(dtype::i32, {}, 16000), scalar(edge, {}, 62.5), scalar(edge, {1}, 7800)};
+      expect_same(make, in, {0, 0});
+      EXPECT_EQ(compile_eigen(make).report().steps.back().kernel, "mel_weights");  // after halves are widened
+    }
 }
 
 TEST(random_uniform, equals_the_reference) {

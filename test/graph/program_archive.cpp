@@ -9,6 +9,7 @@
 #include "kiln/graph/print.hpp"
 #include "kiln/op/dynamic/branch.hpp"
 #include "kiln/op/dynamic/loop.hpp"
+#include "kiln/op/linear/mel_weights.hpp"
 #include "kiln/op/more.hpp"
 #include "kiln/op/quant/integer_dot.hpp"
 #include "kiln/pass/pipeline.hpp"
@@ -83,6 +84,8 @@ TEST(program_archive, a_program_of_ops_in_no_registry_comes_back) {
   const value stored = b.add(op::quantize_linear{dtype::i8}, x, b.scalar(dtype::f32, .5));
   b.output(b.add(op::integer_dot{}, stored, stored));
   b.output(x | op::det{});
+  const value rate = b.scalar(dtype::i64, 8000), low = b.scalar(dtype::f32, 20.0F), high = b.scalar(dtype::f32, 3e3F);
+  b.output(b.add(op::mel_weights{4, 64}, rate, low, high));
   const program p = b.finish();
   archive_writer to;
   save_program(to, p, [](const buffer&) { return std::uint64_t{0}; });

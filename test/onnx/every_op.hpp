@@ -2,6 +2,7 @@
 #include <functional>
 #include <map>
 
+#include "kiln/op/linear/mel_weights.hpp"
 #include "kiln/op/more.hpp"
 #include "kiln/op/ops.hpp"
 #include "runtime/compare.hpp"
@@ -76,6 +77,12 @@ inline std::vector<op_program> every_op_program() {
          b.output(b.add(o, b.input("x", dtype::i32, {2, 4, 9, 8}), b.input("w", dtype::i32, {6, 2, 3, 3})), "y");
        },
        dtype::i32, -100, 100});
+  all.push_back({"mel_weights", "mel_weights",
+                 [](builder& b) {
+                   const value rate = b.scalar(dtype::i64, 8000), highest = b.scalar(dtype::f32, 3900.0F);
+                   b.output(b.add(op::mel_weights{8, 64}, rate, b.input("lowest", dtype::f32, {}), highest), "y");
+                 },
+                 dtype::f32, 0, 90});
   add("deconvolution", "", [=](builder& b) {
     const op::deconvolution o{.stride = {2, 3}, .output_padding = {1, 0}, .pads = {1, 0, 1, 2}, .group = 2};
     return b.add(o, x(b, {2, 4, 4, 3}), x(b, {4, 2, 3, 3}, "w"));

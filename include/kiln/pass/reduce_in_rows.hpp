@@ -8,7 +8,7 @@ namespace detail {
 // Whether the last dims alone are folded, a few elements for each of many results: a kernel has rows enough without a
 // division of each.
 constexpr bool are_many_short_rows(const dims& lens, const inline_vector<bool, max_rank>& folded) {
-  constexpr std::int64_t many = 16, few = 512;
+  constexpr std::int64_t many = 16, few = 1 << 14;
   std::int64_t rows = 1, row = 1;
   for (std::size_t d = 0; d < lens.size(); ++d) {
     if (!lens[d].is_constant() || (d > 0 && folded[d - 1] && !folded[d])) return false;

@@ -42,4 +42,18 @@ TEST(window_parts, windows_are_cut_where_that_takes_less_work) {
   EXPECT_EQ(share(512, 512, 7, 1), 1);
 }
 
+// Strided windows are gathered element by element, again for each chunk of channels: a unit saves less than that takes.
+TEST(convolution, gathered_elements_gain_nothing_from_a_matrix_unit) {
+  const auto gain = [](const conv_problem& p) {
+    const auto cost = [&](bool unit) { return conv_cost<float>(p, false, false, {1, unit}).of(conv_method::im2col); };
+    return cost(false) / cost(true);
+  };
+  EXPECT_EQ(gain(plane(1, 3, 768, 1, 224, 224, 16, 16, 0)), 1);
+  EXPECT_EQ(gain(plane(1, 64, 512, 1, 57, 57, 3, 2, 1)), 1);
+  EXPECT_GT(gain(plane(1, 256, 512, 1, 56, 56, 1, 1, 0)), 1.2);
+  EXPECT_GT(gain(plane(1, 256, 256, 1, 112, 112, 3, 1, 1)), 1.2);
+  EXPECT_NE(choose_conv_method<float>(plane(1, 3, 768, 1, 223, 224, 16, 16, 7), false, false, {1, true}),
+            conv_method::im2col);
+}
+
 }  // namespace

@@ -1,6 +1,7 @@
 #include "kiln/graph/impl/own_ops.hpp"
 
 #include <array>
+#include <span>
 
 #include "kiln/graph/operation.hpp"
 #include "kiln/op/dynamic/bind_dims.hpp"
@@ -14,6 +15,7 @@
 #include "kiln/op/dynamic/sequence.hpp"
 #include "kiln/op/dynamic/slice_at.hpp"
 #include "kiln/op/dynamic/strings.hpp"
+#include "kiln/op/linear/mel_weights.hpp"
 #include "kiln/op/more.hpp"
 #include "kiln/op/quant/centered_dot.hpp"
 #include "kiln/op/quant/dynamic_quantize_linear.hpp"
@@ -34,12 +36,16 @@ template <class... Ops> constexpr bool all_are_own(type_list<Ops...>) {
 }
 static_assert(all_are_own(more_ops{}), "list them in op/own_ops.hpp too");
 
+// Ops that so few units name that each generates their tables as a user's: all units would read `own_ops` again.
+constexpr auto rare_tables = tables_of(type_list<op::mel_weights>{});
+
 }  // namespace
 
 const op_table* find_own_op(std::string_view name) {
   if (const op_table* t = find_built_in(name)) return t;
-  for (const op_table* t : own_tables)
-    if (t->name == name) return t;
+  for (const std::span<const op_table* const> tables : {std::span<const op_table* const>(own_tables), {rare_tables}})
+    for (const op_table* t : tables)
+      if (t->name == name) return t;
   return nullptr;
 }
 

@@ -83,11 +83,13 @@ template <class T> class conv_cost {
         const bool copies = im2col_convolution<T>::gathers_whole_rows(p_);
         const double packing = p_.pointwise() ? 2 : p_.taps() == 1 ? 8 : copies ? 12 : p_.stride[2] > 2 ? 80 : 40;
         const double short_tiles = p_.taps() == 1 ? 1 : 1 + 8 / depth_;
-        const bool on_unit = machine_.matrix_unit && p_.groups == 1;
+        // Single elements gathered for each chunk of channels take longer than a unit gains.
+        const bool on_unit = machine_.matrix_unit && p_.groups == 1 && (p_.taps() == 1 || copies);
         const double unit = on_unit ? matrix_unit_gain<T>(p_.out_channels, pixels, p_.depth(), 0) : 1;
+        const auto gathers = static_cast<double>(unit > 1 ? ceil_div(p_.out_channels, split_schedule::most_rows) : 1);
         return 1.05 * useful_ * short_tiles * static_cast<double>(round_up(pixels, native_lanes<T>)) /
                static_cast<double>(pixels) *
-               (1 / unit + packing / static_cast<double>(std::max<std::int64_t>(1, p_.group_outputs())));
+               (1 / unit + gathers * packing / static_cast<double>(std::max<std::int64_t>(1, p_.group_outputs())));
       }
       case conv_method::depthwise_nchw: {
         const bool serves = p_.group_inputs() == 1 && p_.group_outputs() <= 8;

@@ -1,6 +1,7 @@
 #pragma once
 #include "kiln/core/dtype.hpp"
 #include "kiln/core/simd.hpp"
+#include "kiln/kernel/pointwise/quotients.hpp"
 #include "kiln/kernel/simd/stored_floats.hpp"
 #include "kiln/op/pointwise/clip.hpp"
 #include "kiln/op/pointwise/div.hpp"
@@ -26,19 +27,6 @@ template <class T> KILN_FN T value_of(loaded<T> x) {
 template <class T>
 using computed_in = std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>,
                                        std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>, T>;
-
-/// Quotients of integers of at most 32 bits by way of floats that hold them exactly: an integer division has no vector
-/// form. An inexact quotient is further from the next whole number than it is rounded.
-template <class T> void quotients(const T* x, const T* y, T* out, std::int64_t n) {
-  using F = std::conditional_t<sizeof(T) == 4, double, float>;
-  using Whole = std::conditional_t<sizeof(T) == 4, std::int64_t, std::int32_t>;
-#pragma GCC ivdep
-  for (std::int64_t k = 0; k < n; ++k) {
-    const T by = y[k];
-    const auto q = static_cast<Whole>(static_cast<F>(x[k]) / static_cast<F>(by == 0 ? T(1) : by));
-    out[k] = by == 0 ? T(0) : static_cast<T>(q);
-  }
-}
 
 template <class Op, class T, std::size_t... C, std::size_t... I>
 void pointwise(const Op& op, const void* const* in, void* out, std::int64_t n, std::index_sequence<C...>,
@@ -86,7 +74,7 @@ inline void clipped(const op::clip& clip, const double* x, const double* low, co
 template <class Op, class T> void typed_tile(const void* data, const void* const* in, void* out, std::int64_t n) {
   constexpr auto arity = static_cast<std::size_t>(detail::call_arity<Op>()),
                  c = static_cast<std::size_t>(detail::condition_args_of<Op>());
-  if constexpr (std::is_same_v<Op, op::div> && std::is_integral_v<T> && sizeof(T) <= 4)
+  if constexpr (std::is_same_v<Op, op::div> && std::is_integral_v<T>)
     return typed::quotients(static_cast<const T*>(in[0]), static_cast<const T*>(in[1]), static_cast<T*>(out), n);
   // a copy: stores to the result must not seem to change the attributes
   const Op op = *static_cast<const Op*>(data);

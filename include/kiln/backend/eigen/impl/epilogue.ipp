@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kiln/backend/eigen/block_program.hpp"
 #include "kiln/backend/eigen/rows.hpp"
 #include "kiln/core/argument.hpp"
 
@@ -90,7 +91,30 @@ void fused_contraction::sum_biases(const kernel_request& request, std::size_t di
   for (std::size_t a : others) affine->addends.push_back(a);
 }
 
+namespace {
+
+// Compiled loops go over rows where they lie: to copy them together took longer than GELU itself.
+bool ran_over_rows(const tile_program& p, std::int64_t rows, std::int64_t cols, float* c, std::ptrdiff_t c_row) {
+  if (!p.blocks() || !p.blocks()->compiled()) return false;
+  const block_program& blocks = *p.blocks();
+  const std::int64_t most = kiln_eigen_isa()->blocks()->lanes[1];
+  alignas(64) std::byte scratch[activation_stack_bytes];
+  if (blocks.scratch_bytes(0, most) > sizeof scratch) return false;
+  block_cursor cursor(blocks, scratch, 0, most);
+  const auto step = static_cast<std::int64_t>(c_row * static_cast<std::ptrdiff_t>(sizeof(float)));
+  const std::int64_t steps[] = {step, step};
+  for (std::int64_t first = 0; first < rows; first += most) {
+    auto* const at = reinterpret_cast<std::byte*>(c + first * c_row);
+    const tile_program::stream streams[] = {{at, 1}, {at, 1}};
+    cursor.batch(streams, steps, std::min(most, rows - first), cols, false);
+  }
+  return true;
+}
+
+}  // namespace
+
 void fused_contraction::apply_activation(std::int64_t rows, std::int64_t cols, float* c, std::ptrdiff_t c_row) const {
+  if (ran_over_rows(*activation, rows, cols, c, c_row)) return;
   alignas(64) std::byte scratch[activation_stack_bytes];
   alignas(64) float together[activation_elements];
   tile_program::cursor cursor(*activation, scratch, activation_elements);

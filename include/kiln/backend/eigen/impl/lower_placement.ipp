@@ -3,11 +3,12 @@
 #include "kiln/backend/eigen/lower_generic.hpp"
 #include "kiln/core/literal.hpp"
 #include "kiln/core/visit_size.hpp"
+#include "kiln/op/linear/mel_weights.hpp"
 #include "kiln/op/random/random_uniform.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
-// Ops that copy parts of rows, of any dtype, and fill the rest, numbered rows, and random
-// numbers: pad, triangles, iota and random_uniform.
+// Ops that copy parts of rows, of any dtype, and fill the rest, numbered rows, random numbers, and
+// filters: pad, triangles, iota, random_uniform and mel_weights.
 namespace kiln::eigen {
 namespace {
 
@@ -192,6 +193,38 @@ class random_kernel final : public kernel {
   op::random_uniform attributes_;
 };
 
+// Filters over the bins of a spectrum: each thread writes some bins, zeros and the few weights among them.
+class mel_kernel final : public kernel {
+ public:
+  explicit mel_kernel(const op::mel_weights& attributes) : attributes_(attributes) {}
+  std::string name() const override { return "mel_weights"; }
+  void run(const launch& l) const override {
+    const auto number = [&](std::size_t i) {
+      double x = 0;
+      decode(l.in[i].type, l.in[i].data, &x, 1);
+      return x;
+    };
+    const tensor& y = l.out[0];
+    const std::int64_t bins = y.lens[0], mels = y.lens[1];
+    const dimension told = attributes_.length;
+    const std::int64_t length = told.is_constant() ? told.value() : l.symbols->evaluate(told);
+    const mel_filters filters(number(0), number(1), number(2), length, mels);
+    if (!filters.fit()) raise(op::mel_weights::outside(length));
+    constexpr std::int64_t near = 16;  // bins whose zeros are in L1 when weights are put among them
+    const std::int64_t each = rows_of_task(static_cast<std::size_t>(mels) * sizeof(float));
+    l.pool->parallel_for((bins + each - 1) / each, [&](std::int64_t task, unsigned) {
+      for (std::int64_t bin = task * each, last = std::min(bins, bin + each); bin < last; bin += near) {
+        const std::int64_t end = std::min(last, bin + near);
+        std::fill(y.as<float>() + bin * mels, y.as<float>() + end * mels, 0.0F);
+        filters.write(bin, end, y.as<float>() + bin * mels);
+      }
+    });
+  }
+
+ private:
+  op::mel_weights attributes_;
+};
+
 }  // namespace
 
 std::unique_ptr<kernel> lower_placement(const kernel_request& r) {
@@ -202,6 +235,8 @@ std::unique_ptr<kernel> lower_placement(const kernel_request& r) {
   }
   if (const auto* const random = r.instruction.op.get_if<op::random_uniform>())
     return std::make_unique<random_kernel>(*random);
+  if (const auto* const filters = r.instruction.op.get_if<op::mel_weights>())
+    return std::make_unique<mel_kernel>(*filters);
   const dtype type = r.inputs.empty() ? dtype::f32 : r.inputs[0].type;
   if (!dtypes::numbers.contains(type) && type != dtype::boolean) return nullptr;  // zero is zero bytes in all of these
   if (const auto* const tri = r.instruction.op.get_if<op::tri>()) return std::make_unique<tri_kernel>(*tri);

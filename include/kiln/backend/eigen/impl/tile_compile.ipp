@@ -157,6 +157,18 @@ void tile_program::find_slots() {
     v.held = held(v.type);
     width_ = std::max(width_, size_of(v.held));
   }
+  // What a conversion makes for the result alone is stored as it is made.
+  std::vector<bool> read(values_.size(), false);
+  for (const call& c : calls_)
+    for (const std::uint32_t in : c.in) read[in] = true;
+  for (call& c : calls_) {
+    value& out = values_[c.out];
+    if (!c.convert || read[c.out] || out.kept || out.held == out.type) continue;
+    const convert_function stored = kiln_eigen_typed_tiles()->convert(values_[c.in[0]].held, out.type);
+    if (!stored) continue;
+    c.convert = stored, c.round = nullptr;
+    out.held = out.type;
+  }
   // tiles are reused after their last reader; calls of one level run in this order
   std::vector<std::uint32_t> free;
   const auto take = [&] {

@@ -163,8 +163,20 @@ void tile_program::cursor::store_result(std::size_t k, std::int64_t from, std::i
 void tile_program::cursor::run(int level, std::int64_t at, std::int64_t n) {
   if (blocks_) return blocks_->run(streams_, level, at, n, past_cache_);
   const bool last = level + 1 == program_.levels_;
-  const std::int64_t tile = program_.tile();
   const level_work& work = program_.work_[static_cast<std::size_t>(level)];
+  // Tiles keep what is between calls in L1: one call from operands to a result, in place, needs none.
+  const auto lies_in_place = [&](const value& v, const stream& s) { return s.step == 1 && v.held == v.type && v.full; };
+  const auto is_one_call = [&] {
+    if (work.calls.size() != 1 || program_.results_.size() != 1 || program_.reduces_) return false;
+    const call& c = program_.calls_[work.calls[0]];
+    const value& out = program_.values_[c.out];
+    if (c.out != program_.results_[0] || out.kept || !lies_in_place(out, result(0))) return false;
+    return (c.convert || c.natural == out.type) && std::all_of(c.in.begin(), c.in.end(), [&](std::uint32_t v) {
+             const value& in = program_.values_[v];
+             return in.from == source::parameter && lies_in_place(in, streams_[in.index]);
+           });
+  };
+  const std::int64_t tile = is_one_call() ? n : program_.tile();
   for (std::int64_t from = 0; from < n; from += tile) {
     const std::int64_t count = std::min(tile, n - from);
     for (std::uint32_t v : program_.loads_[static_cast<std::size_t>(level)]) load(v, from, count);

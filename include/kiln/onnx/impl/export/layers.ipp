@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "kiln/onnx/impl/export/exporter.hpp"
+#include "kiln/op/linear/mel_weights.hpp"
 #include "kiln/op/more.hpp"
 #include "kiln/op/quant/centered_dot.hpp"
 #include "kiln/op/quant/dequantize_linear.hpp"
@@ -161,6 +162,13 @@ void write_dft(exporter& x, const exported& e) {
       .set("onesided", std::int64_t{o.one_sided});
 }
 void write_inverse(exporter& x, const exported& e) { x.write("Inverse", e.in, {e.out[0]}).of_domain("com.microsoft"); }
+void write_mel_weights(exporter& x, const exported& e) {
+  const auto& o = e.as<op::mel_weights>();
+  const auto count = [&](const dimension& n) { return x.reshaped(x.dimensions({&n, 1}), {}); };
+  const auto scalar = [&](std::size_t i) { return x.reshaped(e.in[i], {}); };
+  x.write("MelWeightMatrix", {count(o.mels), count(o.length), x.cast(scalar(0), dtype::i64), scalar(1), scalar(2)},
+          {e.out[0]});
+}
 void write_random_uniform(exporter& x, const exported& e) {
   const auto& o = e.as<op::random_uniform>();
   const ints lens = to_ints(o.lens);
@@ -258,6 +266,7 @@ std::span<const op_exporter> export_layers() {
       {"dynamic_quantize_linear", write_same<"DynamicQuantizeLinear">},
       {"inverse", write_inverse},
       {"lrn", write_lrn},
+      {"mel_weights", write_mel_weights},
       {"pooling", write_pooling},
       {"quantize_linear", write_quantize},
       {"random_uniform", write_random_uniform},

@@ -1,8 +1,6 @@
-#include <cmath>
-#include <vector>
-
 #include "kiln/onnx/impl/ops/dynamic_axes.hpp"
 #include "kiln/op/linear/dft.hpp"
+#include "kiln/op/linear/mel_weights.hpp"
 
 // Fourier transforms, of signals and of frames of a signal, and mel weights.
 namespace kiln::onnx {
@@ -109,65 +107,20 @@ variables import_stft(node_context& c) {
   return {(read | op::dft{.one_sided = one_sided}).convert(signal.type())};
 }
 
-// Mel weights of numbers that a run computes.
-value dynamic_mel_weights(node_context& c) {
-  const auto count = [&](std::size_t i, std::string_view what) {
-    const auto given = c.dimensions_of(c.in(i), what, 1);
-    if (given.size() != 1) c.malformed(std::string(what) + " is one number");
-    return given[0];
-  };
-  const dimension mels = count(0, "the number of bins"), length = count(1, "the transform's length");
-  const auto real = [&](std::size_t i) { return c.in(i).reshape({}).convert(dtype::f64); };
-  const auto number = [&](dimension n) { return symbol(c, n).convert(dtype::f64); };
-  const auto mel = [&](value hertz) { return (hertz / 700 + 1).log(); };  // the scale's factor cancels out
-  const value low = mel(real(3)), step = (mel(real(4)) - low) / number(mels + 2);
-  const value hertz = ((indices_along(c, 1, 0, mels + 2, dtype::f64) * step + low).exp() - 1) * 700;
-  // integers then, whose ratios f32 rounds as f64 does
-  const value corners = (hertz * number(length + 1) / real(2)).floor().convert(dtype::f32);
-  const auto corner = [&](std::int64_t k) { return corners.slice({{0}, {k}, {mels + k}, {}}); };
-  // a side without bins is as steep as can be, and a filter of one bin is 1 there
-  const value top = corner(1), from = (corner(0)).min(top - 1.0f), to = corner(2).max(top + 1.0f);
-  const value bin = indices_along(c, 2, 0, length / 2 + 1, dtype::f32), one = c.build.scalar(dtype::f32, 1);
-  const value rising = (bin - from) * (one / (top - from)), falling = (to - bin) * (one / (to - top));
-  return rising.min(falling).max(c.build.scalar(dtype::f32, 0));
-}
-
 // Triangular filters over the bins of a spectrum, spaced evenly on the mel scale.
 variables import_mel_weights(node_context& c) {
-  const dtype t = c.type_attribute("output_datatype", dtype::f32);
-  for (std::size_t i = 0; i < 5; ++i)
-    if (const literal* l = c.constant(i); !l || l->has_symbols()) return {dynamic_mel_weights(c).convert(t)};
+  constexpr std::int64_t most = 1 << 24;
   const auto count = [&](std::size_t i, std::string_view what) {
-    const std::int64_t n = c.number(i, what);
-    if (n < 1 || n > (1 << 24)) c.malformed(std::string(what) + " is a positive number");
-    return n;
+    const auto given = c.dimensions_of(c.in(i), what, 1);
+    if (given.size() != 1 || given[0].max() < 1 || (given[0].is_constant() && given[0].value() > most))
+      c.malformed(std::string(what) + " is a positive number");
+    return given[0];
   };
-  const auto edge = [&](std::size_t i) { return c.constant(i)->at<double>(0); };
-  const std::int64_t mels = count(0, "the number of bins"), length = count(1, "the transform's length"),
-                     rate = count(2, "the sample rate"), bins = length / 2 + 1;
-  const auto mel = [](double f) { return 2595 * std::log10(1 + f / 700); };
-  const double low = mel(edge(3)), high = mel(edge(4)), step = (high - low) / static_cast<double>(mels + 2);
-  std::vector<std::int64_t> corner;
-  for (std::int64_t k = 0; k < mels + 2; ++k) {
-    const double f = 700 * (std::pow(10, (static_cast<double>(k) * step + low) / 2595) - 1);
-    const double at = std::floor(static_cast<double>(length + 1) * f / static_cast<double>(rate));
-    if (!(at >= 0 && at <= static_cast<double>(bins))) c.malformed("the edges are within the spectrum");
-    corner.push_back(static_cast<std::int64_t>(at));
-  }
-  if (mels * bins > (std::int64_t{1} << 26)) raise(errc::limit, "a matrix of mel weights has at most 2^26 elements");
-  std::vector<float> weights(static_cast<std::size_t>(bins * mels), 0);
-  const auto put = [&](std::int64_t bin, std::int64_t m, double v) {
-    if (bin < bins) weights[static_cast<std::size_t>(bin * mels + m)] = static_cast<float>(v);
-  };
-  for (std::int64_t m = 0; m < mels; ++m) {
-    const std::int64_t from = corner[static_cast<std::size_t>(m)], top = corner[static_cast<std::size_t>(m) + 1],
-                       to = corner[static_cast<std::size_t>(m) + 2];
-    if (top == from) put(top, m, 1);
-    for (std::int64_t k = from; top != from && k <= top; ++k)
-      put(k, m, static_cast<double>(k - from) / static_cast<double>(top - from));
-    for (std::int64_t k = top; k < to; ++k) put(k, m, static_cast<double>(to - k) / static_cast<double>(to - top));
-  }
-  return {c.build.constant<float>(dtype::f32, {bins, mels}, weights).convert(t)};
+  const op::mel_weights filters{count(0, "the number of bins"), count(1, "the transform's length")};
+  const dimension all = (filters.length / 2 + 1) * filters.mels;
+  if (all.is_constant() && all.value() > (std::int64_t{1} << 26))
+    raise(errc::limit, "a matrix of mel weights has at most 2^26 elements");
+  return {c.build.add(filters, c.in(2), c.in(3), c.in(4)).convert(c.type_attribute("output_datatype", dtype::f32))};
 }
 
 }  // namespace
