@@ -38,7 +38,7 @@ KILN_FN void gemm_by_lines(const matrix_argument<T>& a, const Weights& weights, 
       const int line = i + lane / pieces, col = col_ahead + line;
       if (col < end) copy_async<16>(to + place(line, piece), weights.at(col, k + piece * run));
     }
-    if constexpr (words != 0) {  // in braces: NVRTC 13 drops what follows a discarded loop with a pragma
+    if constexpr (words != 0) {  // in braces: NVRTC 13 drops what follows a discarded loop in a lambda
       KILN_UNROLL
       for (int i = 0; i < width * words; i += warp_lanes) {
         const int line = (i + lane) / words, word = (i + lane) % words, col = col_ahead + line,
