@@ -1,4 +1,5 @@
 // Products of few rows by constant weights, as they are and as they are stored.
+#include "kiln/backend/hip/kernels/gemm/gemm_by_lines.hpp"
 #include "kiln/backend/hip/kernels/gemm/gemm_few_rows.hpp"
 
 #include <gtest/gtest.h>
@@ -29,9 +30,8 @@ template <class T> struct doubled {
   }
 };
 
-// `weight(j, k)` is what the weights mean; both products round once, to T.
-template <class T, int Atoms, int Tiles, int Warps, int Ahead, class Weights, class Weight>
-void check(const Weights& weights, int rows, int cols, int depth, Weight weight) {
+// `weight(j, k)` is what the weights mean; both products round once, to T. `run(left, result)` is the kernel.
+template <class T, class Weight, class Run> void check_product(int rows, int cols, int depth, Weight weight, Run run) {
   const int row_step = depth + 8;  // rows lie apart
   const auto n = [](int count) { return static_cast<std::size_t>(count); };
   auto a = random_values<T>(n(rows * row_step), 1);
@@ -40,12 +40,7 @@ void check(const Weights& weights, int rows, int cols, int depth, Weight weight)
   const auto bias = random_values<T>(n(rows * cols), 3);
   std::vector<T> c(n(rows * cols + 8), narrow<T>(77.0f));
   const doubled<T> result{{{c.data(), {0, 0, cols, 1}, 0}}, {bias.data(), {0, 0, cols, 1}}};
-  const matrix_argument<T> left{a.data(), {0, 0}, row_step, 1};
-  run_grid((cols + Tiles * 16 - 1) / (Tiles * 16), 1, Warps * warp_lanes,
-           n(Warps * Atoms * 8 * few_rows_step(Tiles * 16)) * sizeof(float), [&](char* shared) {
-             gemm_of_few_rows<T, Weights, Atoms, Tiles, Warps, Ahead>(left, weights, result, rows, cols, depth,
-                                                                      reinterpret_cast<float*>(shared));
-           });
+  run(matrix_argument<T>{a.data(), {0, 0}, row_step, 1}, result);
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < cols; ++j) {
       double sum = 0;
@@ -58,12 +53,43 @@ void check(const Weights& weights, int rows, int cols, int depth, Weight weight)
   for (int i = 0; i < 8; ++i) EXPECT_EQ(widen(c[n(rows * cols + i)]), 77.0f);
 }
 
-template <class T, int Atoms, int Tiles, int Warps, int Ahead> void check_plain(int rows, int cols, int depth) {
-  const auto b = random_values<T>(static_cast<std::size_t>(cols * depth), 2);
-  const plain_numbers<T> weights{{b.data(), depth * 2, nullptr, nullptr, 0, 0, 0}};
-  check<T, Atoms, Tiles, Warps, Ahead>(weights, rows, cols, depth, [&](int j, int k) {
-    return static_cast<double>(widen(b[static_cast<std::size_t>(j * depth + k)]));
+template <class T, int Atoms, int Tiles, int Warps, int Ahead, class Weights, class Weight>
+void check(const Weights& weights, int rows, int cols, int depth, Weight weight) {
+  check_product<T>(rows, cols, depth, weight, [&](const matrix_argument<T>& left, const doubled<T>& result) {
+    run_grid((cols + Tiles * 16 - 1) / (Tiles * 16), 1, Warps * warp_lanes,
+             static_cast<std::size_t>(Warps * Atoms * 8 * few_rows_step(Tiles * 16)) * sizeof(float),
+             [&](char* shared) {
+               gemm_of_few_rows<T, Weights, Atoms, Tiles, Warps, Ahead>(left, weights, result, rows, cols, depth,
+                                                                        reinterpret_cast<float*>(shared));
+             });
   });
+}
+template <class T, line_slots Slots, class Weights, class Weight>
+void check_by_lines(const Weights& weights, int rows, int cols, int depth, int blocks, Weight weight) {
+  check_product<T>(rows, cols, depth, weight, [&](const matrix_argument<T>& left, const doubled<T>& result) {
+    run_grid(blocks, 1, Slots.warps * warp_lanes, static_cast<std::size_t>(Slots.bytes()),
+             [&](char* shared) { gemm_by_lines<T, Weights, Slots>(left, weights, result, rows, cols, depth, shared); });
+  });
+}
+
+// Of both kernels: numbers in memory, and what they mean.
+template <class T> struct plain {
+  std::vector<T> b;
+  int depth;
+  plain(int cols, int depth) : b(random_values<T>(static_cast<std::size_t>(cols * depth), 2)), depth(depth) {}
+  plain_numbers<T> weights() const { return {{b.data(), depth * 2, nullptr, nullptr, 0, 0, 0}}; }
+  double operator()(int j, int k) const {
+    return static_cast<double>(widen(b[static_cast<std::size_t>(j * depth + k)]));
+  }
+};
+template <class T, int Atoms, int Tiles, int Warps, int Ahead> void check_plain(int rows, int cols, int depth) {
+  const plain<T> b(cols, depth);
+  check<T, Atoms, Tiles, Warps, Ahead>(b.weights(), rows, cols, depth, b);
+}
+template <class T, line_slots Slots> void check_plain_by_lines(int rows, int cols, int depth, int blocks) {
+  SCOPED_TRACE(std::to_string(cols) + " columns, depth " + std::to_string(depth));
+  const plain<T> b(cols, depth);
+  check_by_lines<T, Slots>(b.weights(), rows, cols, depth, blocks, b);
 }
 
 TEST(device_few_rows, one_row) {
@@ -74,6 +100,30 @@ TEST(device_few_rows, many_rows_of_ragged_sizes) {
   check_plain<f16, 1, 1, 4, 2>(7, 40, 296);  // a depth that ends within a chunk
   check_plain<f16, 2, 1, 2, 4>(13, 24, 72);  // fewer chunks than are read ahead
   check_plain<bf16, 4, 2, 4, 1>(29, 72, 520);
+}
+
+TEST(device_few_rows, lines_of_one_row) {
+  constexpr line_slots slots{2, 4, 3, 8};
+  check_plain_by_lines<f16, slots>(1, 200, 512, 3);  // tiles that other blocks go on with
+  check_plain_by_lines<bf16, slots>(1, 64, 1032, 1);
+}
+TEST(device_few_rows, lines_of_many_rows_and_ragged_sizes) {
+  check_plain_by_lines<f16, line_slots{2, 2, 2, 8}>(7, 104, 296, 2);    // a depth that ends within a line
+  check_plain_by_lines<f16, line_slots{1, 4, 4, 16}>(13, 56, 72, 2);    // fewer lines than warps
+  check_plain_by_lines<bf16, line_slots{2, 4, 3, 32}>(29, 40, 200, 9);  // fewer runs of columns than blocks
+}
+TEST(device_few_rows, blocks_share_columns_evenly) {
+  for (const int cols : {1, 7, 256, 4096, 11008})
+    for (const int blocks : {1, 5, 132}) {
+      EXPECT_EQ(first_column(cols, 4, 0, blocks), 0);
+      EXPECT_EQ(first_column(cols, 4, blocks, blocks), cols);
+      for (int b = 0; b < blocks; ++b) {
+        const int first = first_column(cols, 4, b, blocks), count = first_column(cols, 4, b + 1, blocks) - first;
+        EXPECT_EQ(first % 4 * (cols - first), 0);
+        EXPECT_GE(count, std::min(cols / blocks / 4 * 4, cols - first));
+        EXPECT_LE(count, (cols / blocks / 4 + 1) * 4);
+      }
+    }
 }
 
 // Numbers of `Weights::bits` bits, seeded, with their scales and zero points.
@@ -125,10 +175,14 @@ template <class T, class Weights> struct stored {
 };
 
 template <class T, class Weights> void check_stored(int block, int zero, bool zeros_apart, bool is_signed) {
-  constexpr int cols = 24, depth = 5 * 128;
+  constexpr int cols = 24, depth = 6 * 128;
   const stored<T, Weights> s(cols, depth, block, zero, zeros_apart, is_signed);
   const auto value = [&](int j, int k) { return s.value(block, j, k); };
   check<T, 1, 1, 3, 2>(s.weights(block), 5, cols, depth, value);
+  // with scales that lines bring: as many words as their numbers have
+  constexpr int in_line = 8 * Weights::run, words = in_line / (2 * Weights::block);
+  if constexpr (words != 0 && !Weights::zeros_apart)
+    check_by_lines<T, line_slots{2, 3, 3, 8, words}>(s.weights(block), 5, cols, depth, 2, value);
   // and written out
   std::vector<T> wide(static_cast<std::size_t>(cols * depth));
   run_grid((cols * depth / Weights::run + 255) / 256, 1, 256, 0,
@@ -178,6 +232,7 @@ TEST(device_few_rows, floats_of_eight_bits) {
 
 TEST(device_few_rows, numbers_of_four_bits) {
   check_stored<f16, nibbles<f16, 32, false>>(32, 8, false, false);
+  check_stored<f16, nibbles<f16, 128, false>>(128, 8, false, false);
   check_stored<f16, nibbles<f16, 128, true>>(128, 0, true, false);
   check_stored<bf16, nibbles<bf16, 64, true>>(64, 0, true, false);
 }
@@ -196,6 +251,8 @@ template <int Lift> void check_centered(float greatest) {
   static_cast<stored_argument&>(w) = s.weights(block);
   check<f16, 1, 1, 3, 2>(w, 5, cols, depth, [&](int j, int k) { return s.value(block, j, k); });
   check<f16, 2, 2, 2, 1>(w, 11, cols, depth, [&](int j, int k) { return s.value(block, j, k); });
+  check_by_lines<f16, line_slots{2, 2, 2, 16, 4}>(w, 11, cols, depth, 1,
+                                                  [&](int j, int k) { return s.value(block, j, k); });
   // number by number, as the others are
   for (int j = 0; j < cols; ++j)
     for (int word = 0; word < depth / 8; ++word) {

@@ -169,27 +169,54 @@ TEST(tile_kernels, windows_of_few_channels_are_widened_to_boxes_where_little_is_
   EXPECT_EQ(columns(9, unit), 9);
   EXPECT_EQ(columns(7, none), 7);
 }
-// Which products read constant weights as rows of runs: few rows, a constant, both depths contiguous.
+// Which products read constant weights as rows of runs: few rows, a constant, both depths contiguous. By lines where a
+// block has the memory, and else into registers.
 TEST(tile_kernels, few_rows_have_tiles_of_their_own) {
-  const hip::architecture where = hip::architecture::named("sm_90");
-  const auto first = [&](std::int64_t rows, std::int64_t cols, bool constant, bool contiguous) {
+  const auto first = [&](std::int64_t rows, std::int64_t cols, bool constant, bool contiguous,
+                         const char* name = "sm_90") {
     hip::gemm_problem p;
     p.type = dtype::f16, p.rows = rows, p.cols = cols, p.depth = 4096, p.constant_b = constant;
     p.a = {hip::matrix_argument{nullptr, {0, 0}, 4096, 1}, true, 8};
     p.b = contiguous ? hip::gemm_factor{hip::matrix_argument{nullptr, {0, 0}, 4096, 1}, true, 8}
                      : hip::gemm_factor{hip::matrix_argument{nullptr, {0, 0}, 1, cols}, false, 8};
     p.steps = {{0, 0, cols, 1}}, p.types = {dtype::f16}, p.aligned = {16};
-    return hip::tiles_for(p, where).front();
+    const hip::architecture where = hip::architecture::named(name);
+    const hip::gemm_tile t = hip::tiles_for(p, where).front();
+    if (t.atom == hip::by_lines) {
+      const hip::gemm_plan plan = hip::plan_gemm(p, nullptr, t, where);
+      EXPECT_LE(plan.shared_bytes, where.shared_bytes);
+      EXPECT_EQ(plan.grid.x, std::min<std::int64_t>(cols / hip::by_lines_run, where.multiprocessors));
+    }
+    return t;
   };
-  EXPECT_EQ(first(1, 4096, true, true).atom, "few_rows");
-  EXPECT_EQ(first(1, 4096, true, true).cols, 16);
-  EXPECT_EQ(first(8, 11008, true, true).cols, 32);  // two and a half blocks a multiprocessor
+  EXPECT_EQ(first(1, 4096, true, true).atom, "by_lines");
+  EXPECT_EQ(first(1, 256, true, true).atom, "by_lines");
+  EXPECT_EQ(first(8, 11008, true, true).rows, 8);
   EXPECT_EQ(first(9, 11008, true, true).rows, 16);
   EXPECT_EQ(first(32, 4096, true, true).rows, 32);
-  EXPECT_NE(first(33, 4096, true, true).atom, "few_rows");
-  EXPECT_NE(first(1, 4096, false, true).atom, "few_rows");
-  EXPECT_NE(first(1, 4096, true, false).atom, "few_rows");
-  EXPECT_NE(first(1, 128, true, true).atom, "few_rows");
+  EXPECT_NE(first(33, 4096, true, true).atom, "by_lines");
+  EXPECT_NE(first(1, 4096, false, true).atom, "by_lines");
+  EXPECT_NE(first(1, 4096, true, false).atom, "by_lines");
+  EXPECT_NE(first(1, 128, true, true).atom, "by_lines");
+  // of a block's memory two slots are left there, or none
+  EXPECT_EQ(first(8, 4096, true, true, "sm_86").stages, 2);
+  EXPECT_EQ(first(16, 4096, true, true, "sm_86").atom, "few_rows");
+  EXPECT_EQ(first(16, 4096, true, true, "sm_86").cols, 16);
+}
+// Numbers in blocks pass by lines where their scales are words of their own and rows are more than eight.
+TEST(tile_kernels, scales_in_words_pass_by_lines) {
+  const hip::architecture where = hip::architecture::named("sm_90");
+  const auto atom = [&](std::int64_t rows, int words) {
+    hip::gemm_problem p;
+    p.rows = rows, p.cols = 4096;
+    hip::stored_form form;
+    form.scale_words = words;
+    return hip::stored_tile(p, form, where).atom;
+  };
+  EXPECT_EQ(atom(9, 4), hip::by_lines);
+  EXPECT_EQ(atom(32, 1), hip::by_lines);
+  EXPECT_EQ(atom(8, 4), hip::few_rows);
+  EXPECT_EQ(atom(9, 0), hip::few_rows);
 }
 // The power of two that scales of numbers about eight are lifted by.
 TEST(tile_kernels, numbers_about_eight_are_lifted_as_far_as_scales_allow) {

@@ -1,11 +1,12 @@
 #pragma once
 #include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
+#include "kiln/backend/hip/kernels/gemm/line_slots.hpp"
 
 namespace kiln::hip {
 
 /// The atom's name in tiles of `gemm_of_few_rows`: blocks of `cols` columns, whose `warps_n` warps share the depth and
-/// read `stages` runs ahead.
-inline constexpr std::string_view few_rows = "few_rows";
+/// read `stages` runs ahead. And in those of `gemm_by_lines`: `cols` columns at a time, `stages` slots a warp.
+inline constexpr std::string_view few_rows = "few_rows", by_lines = "by_lines";
 inline constexpr std::int64_t most_few_rows = 32, least_few_rows_cols = 256;
 
 /// Blocks of so many columns fill the device: two and a half a multiprocessor read at the rate of a copy on an H200.
@@ -13,9 +14,26 @@ inline bool fills_with(std::int64_t cols, int of, const architecture& where) {
   return 2 * ((cols + of - 1) / of) >= 5 * std::int64_t{where.multiprocessors};
 }
 
-/// Tiles for a product of so few rows by so many columns, the likely one first.
+/// The shared memory of a block of `gemm_by_lines`, and the neighbors that its epilogue takes at a time, so that blocks
+/// have about as many columns each.
+inline gpu::line_slots slots_of(const gemm_tile& t, int scale_words = 0) {
+  return {t.cols / gpu::line_slots::tile, t.warps_n, t.stages, t.rows, scale_words};
+}
+inline constexpr int by_lines_run = 4;
+
+inline int height_of_few(std::int64_t rows) { return rows <= 8 ? 8 : rows <= 16 ? 16 : 32; }
+/// The tile of `gemm_by_lines`, whose lines have so many words of scales each, if a block has the memory for it.
+inline std::optional<gemm_tile> tile_by_lines(std::int64_t rows, const architecture& where, int scale_words = 0) {
+  for (const int slots : {3, 2}) {
+    const gemm_tile t{by_lines, height_of_few(rows), 32, 64, 1, 8, slots};
+    if (static_cast<std::size_t>(slots_of(t, scale_words).bytes()) <= where.shared_bytes) return t;
+  }
+  return std::nullopt;
+}
+
+/// Tiles for a product of so few rows by so many columns that registers hold pieces of, the likely one first.
 inline std::vector<gemm_tile> few_rows_tiles(std::int64_t rows, std::int64_t cols, const architecture& where) {
-  const int height = rows <= 8 ? 8 : rows <= 16 ? 16 : 32;
+  const int height = height_of_few(rows);
   if (height == 32) return {{few_rows, height, 32, 32, 1, 16, 1}};
   const gemm_tile narrow{few_rows, height, 16, 32, 1, 16, 2}, wide{few_rows, height, 32, 32, 1, 8, 2};
   return height == 8 && fills_with(cols, wide.cols, where) ? std::vector{wide, narrow} : std::vector{narrow, wide};
@@ -35,30 +53,40 @@ inline bool reads_right_in_runs(const gemm_problem& p) {
   return p.constant_b && p.b.is_matrix() && p.b.depth_contiguous && p.b.vector == 8 && p.cols >= least_few_rows_cols;
 }
 
-/// The kernel of a product of few rows. `stored` is the type of its weights where they are stored in blocks: a
-/// `stored_argument` then takes the right factor's place among the kernel's parameters.
+/// The kernel of a product of few rows. `stored` is the type of its weights where they are stored in blocks, with so
+/// many words of scales a line: a `stored_argument` then takes the right factor's place among the kernel's parameters.
 inline gemm_plan plan_few_rows(const gemm_problem& p, const row_program* epilogue, const gemm_tile& tile,
-                               const architecture& where, const std::string& stored = {}) {
+                               const architecture& where, const std::string& stored = {}, int scale_words = 0) {
+  const bool lines = tile.atom == by_lines;
   const int threads = tile.warps_n * where.lanes;
   kernel_text t(epilogue);
-  t.line("#include \"kiln/backend/hip/kernels/gemm/gemm_few_rows.hpp\"");
-  write_epilogue(t, p, epilogue, false, epilogue_width(p, false));
+  t.line("#include \"kiln/backend/hip/kernels/gemm/", lines ? "gemm_by_lines" : "gemm_few_rows", ".hpp\"");
+  write_epilogue(t, p, epilogue, false, lines ? by_lines_run : epilogue_width(p, false));
   const std::string type(stored_name(p.type)), numbers = stored.empty() ? "plain_numbers<" + type + ">" : stored;
-  const int together = tile.rows > 16 ? 1 : stored.empty() || tile.warps_n == 16 ? 2 : 4;
+  const int together = lines || tile.rows > 16 ? 1 : stored.empty() || tile.warps_n == 16 ? 2 : 4;
   t.open_kernel({threads, together, true}, "gemm_kernel(matrix_argument<", type, "> a, ",
                 stored.empty() ? "matrix_argument<" + type + ">" : "stored_argument",
                 " b, epilogue result, gemm_sizes s)");
   t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
-  t.line("gemm_of_few_rows<", type, ", ", numbers, ", ", tile.rows / 8, ", ", tile.cols / 16, ", ", tile.warps_n, ", ",
-         tile.stages, ">(a, ", numbers, stored.empty() ? "::of(b)" : "{b}",
-         ", result, s.rows, s.cols, s.depth, reinterpret_cast<float*>(shared));");
+  const std::string weights = numbers + (stored.empty() ? "::of(b)" : "{b}");
+  if (lines)
+    t.line("gemm_by_lines<", type, ", ", numbers, ", line_slots{", tile.cols / gpu::line_slots::tile, ", ",
+           tile.warps_n, ", ", tile.stages, ", ", tile.rows, ", ", scale_words, "}>(a, ", weights,
+           ", result, s.rows, s.cols, s.depth, shared);");
+  else
+    t.line("gemm_of_few_rows<", type, ", ", numbers, ", ", tile.rows / 8, ", ", tile.cols / 16, ", ", tile.warps_n,
+           ", ", tile.stages, ">(a, ", weights,
+           ", result, s.rows, s.cols, s.depth, reinterpret_cast<float*>(shared));");
   t.close();
   gemm_plan plan;
   plan.what = t.whole("gemm_kernel");
-  const std::int64_t tiles = (p.cols + tile.cols - 1) / tile.cols;
+  const std::int64_t tiles =
+      lines ? std::min<std::int64_t>(where.multiprocessors, (p.cols + by_lines_run - 1) / by_lines_run)
+            : (p.cols + tile.cols - 1) / tile.cols;
   plan.block = {static_cast<unsigned>(threads)};
   plan.grid = {static_cast<unsigned>(tiles)};
-  plan.shared_bytes = static_cast<std::size_t>(few_rows_shared_bytes(tile));
+  plan.shared_bytes =
+      static_cast<std::size_t>(lines ? slots_of(tile, scale_words).bytes() : few_rows_shared_bytes(tile));
   const auto count = [](std::int64_t n) { return static_cast<int>(n); };
   plan.sizes = {count(p.rows), count(p.cols), count(p.depth), 1, count(tiles), 1, 1, nullptr, nullptr};
   plan.a = p.a, plan.b = p.b;

@@ -15,6 +15,7 @@ int sum_bytes(dtype t) { return t == dtype::f16 || t == dtype::bf16 ? 4 : static
 
 std::size_t shared_bytes_of(const gemm_problem& p, const gemm_tile& t, const architecture& where) {
   if (t.atom == few_rows) return static_cast<std::size_t>(few_rows_shared_bytes(t));
+  if (t.atom == by_lines) return static_cast<std::size_t>(slots_of(t).bytes());
   if (t.in_turns()) return static_cast<std::size_t>(gpu::turns_tile{t.cols, t.alternate, t.boxes}.shared_bytes());
   if (t.atom == "wgmma") return static_cast<std::size_t>(gpu::wgmma_tile{t.cols}.shared_bytes());
   const gpu::gemm_memory memory{t.rows,
@@ -176,14 +177,17 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
   if (turns_there && large && lane_bytes > 0 && p.cols >= 128 && p.depth <= 512)
     std::stable_partition(timed.begin(), timed.end(), [](const auto& t) { return stores_much(t.second); });
   std::vector<gemm_tile> out;
-  if (has_few_rows(p, where) && reads_right_in_runs(p)) out = few_rows_tiles(p.rows, p.cols, where);
+  if (has_few_rows(p, where) && reads_right_in_runs(p)) {
+    if (const auto lines = tile_by_lines(p.rows, where)) out.push_back(*lines);
+    for (const gemm_tile& t : few_rows_tiles(p.rows, p.cols, where)) out.push_back(t);
+  }
   for (const auto& [time, tile] : timed) out.push_back(tile);
   return out;
 }
 
 gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const gemm_tile& tile,
                     const architecture& where) {
-  if (tile.atom == few_rows) return plan_few_rows(p, epilogue, tile, where);
+  if (tile.atom == few_rows || tile.atom == by_lines) return plan_few_rows(p, epilogue, tile, where);
   const bool along_rows = p.steps[0][3] != 1 && p.steps[0][2] == 1;
   // a lane holds two neighbors of a row of a box, and reads operands for those
   const int width = tile.boxes != 0 ? 2 : epilogue_width(p, along_rows);

@@ -147,7 +147,9 @@ class dot_kernel final : public gpu_kernel {
         const row_program* const after = epilogue_ ? &*epilogue_ : nullptr;
         made.unpacks = kept_ && made.outer.extent.empty() && has_few_rows(p, where().arch());
         if (made.unpacks) {
-          made.plan = plan_few_rows(p, after, stored_tile(p, where().arch()), where().arch(), kept_->form.of_few_rows);
+          const stored_form& form = kept_->form;
+          made.plan = plan_few_rows(p, after, stored_tile(p, form, where().arch()), where().arch(), form.of_few_rows,
+                                    form.scale_words);
           made.run = where().build(made.plan.what);
           made.plan.what.text.clear();
           return made;

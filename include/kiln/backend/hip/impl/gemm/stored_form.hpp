@@ -9,9 +9,11 @@ namespace kiln::hip {
 
 /// How kernels read weights that are stored in blocks (kernels/gemm/stored_numbers.hpp).
 struct stored_form {
-  std::string text;              ///< the type in a kernel's text
-  std::string of_few_rows;       ///< the same where a product of few rows reads them
-  int run = 0;                   ///< numbers of a piece
+  std::string text;         ///< the type in a kernel's text
+  std::string of_few_rows;  ///< the same where a product of few rows reads them
+  int run = 0;              ///< numbers of a piece
+  /// Words of scales, two each, of the numbers in a line of the cache; 0 where scales are not words of their own.
+  int scale_words = 0;
   gpu::stored_argument value{};  ///< without addresses
 };
 
@@ -45,6 +47,8 @@ template <class Module> std::optional<stored_form> find_stored_form(const stored
   if (!four && !floats) out.text += is_signed ? ", true" : ", false";
   out.text += ">";
   out.of_few_rows = out.text;
+  const std::int64_t in_line = out.run * gpu::line_slots::line / 16, in_word = 2 * w.op.block;
+  if (!zeros && in_line % in_word == 0 && w.depth % in_word == 0) out.scale_words = static_cast<int>(in_line / in_word);
   out.value.row_bytes = count(data);
   out.value.scale_row = count(scales);
   out.value.zero_row = zeros ? count(m.shape_of(w.operands[2])) : 0;
@@ -92,8 +96,11 @@ inline widening plan_widening(const stored_form& form, dtype type, std::int64_t 
   return {t.whole("widen"), {static_cast<unsigned>((pieces + widening::threads - 1) / widening::threads)}};
 }
 
-/// The tile of a product of few rows by such weights. Unpacking them takes the time, in as many warps as there can be.
-inline gemm_tile stored_tile(const gemm_problem& p, const architecture& where) {
+/// The tile of a product of few rows by such weights: of more than eight rows by lines, and of fewer, where to unpack
+/// the weights takes the time, in as many warps as there can be.
+inline gemm_tile stored_tile(const gemm_problem& p, const stored_form& form, const architecture& where) {
+  if (form.scale_words != 0 && height_of_few(p.rows) > 8)
+    if (const auto lines = tile_by_lines(p.rows, where, form.scale_words)) return *lines;
   gemm_tile tile = few_rows_tiles(p.rows, p.cols, where).front();
   if (p.rows > 16) return tile;
   tile.cols = 16, tile.stages = 1;

@@ -9,7 +9,7 @@
 namespace kiln::hip {
 namespace {
 
-constexpr std::string_view version = "8";  // of the kernels: choices among other versions don't count
+constexpr std::string_view version = "9";  // of the kernels: choices among other versions don't count
 constexpr std::size_t most_candidates = 20;
 constexpr int runs_a_time = 8, times = 5;
 // of the estimated choice's time: a smaller gain may be noise of the clock

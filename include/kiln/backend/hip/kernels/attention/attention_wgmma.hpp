@@ -142,7 +142,8 @@ KILN_FN void attention_on_wgmma(const attention_operand<T>& out, const epilogue_
     KILN_NO_UNROLL
     for (;; at_q.next()) {
       await_barrier(full_q + at_q.place, at_q.round);
-      const int n = tile_here[at_q.place];
+      // read by the lane that arrives for its warp, before which the tile's number is not written again
+      const int n = of_first_lane(lane_index() == 0 ? tile_here[at_q.place] : 0);
       if (n < 0) break;
       const u64 queries = describe_tile<true>(stage_q(at_q.place) + group * (unit * width));
       const units at(s, n);
@@ -204,8 +205,10 @@ KILN_FN void attention_on_wgmma(const attention_operand<T>& out, const epilogue_
         const int whole = Mask == mask_kind::none && s.scale > 0 ? at.keys_of(first.query) / keys : 0;
         KILN_NO_UNROLL
         for (; i >= whole; --i) step.template operator()<false>(i);
-        if constexpr (Mask == mask_kind::none) KILN_NO_UNROLL
-        for (; i >= 0; --i) step.template operator()<true>(i);
+        if constexpr (Mask == mask_kind::none) {
+          KILN_NO_UNROLL
+          for (; i >= 0; --i) step.template operator()<true>(i);
+        }
       }
       arrive(read_q + at_q.place);
       if (any) {

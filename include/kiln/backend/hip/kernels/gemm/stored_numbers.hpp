@@ -9,7 +9,7 @@ namespace kiln::gpu {
 
 /// 16-bit floats as they are.
 template <class T> struct plain_numbers : stored_argument {
-  static constexpr int run = 8;
+  static constexpr int run = 8, block = 0;  // of numbers that share a scale
   using piece = pack<u32, 4>;
   static KILN_FN plain_numbers of(const matrix_argument<T>& m) {
     return {{m.base, m.row_step * static_cast<i64>(sizeof(T)), nullptr, nullptr, 0, 0, 0}};
@@ -18,9 +18,13 @@ template <class T> struct plain_numbers : stored_argument {
   /// depth.
   static constexpr float unit = 1;
   static KILN_FN void order(pack<u32, 4>&) {}
-  KILN_FN void read(piece& to, int row, int at, bool inside) const {
+  /// Where number `at` of a row lies.
+  KILN_FN const char* at(int row, int at) const { return static_cast<const char*>(data) + row * row_bytes + at * 2; }
+  /// A piece of these bytes, with a scale where there is one.
+  KILN_FN void set(piece& to, const pack<u32, 4>& numbers, u32) const { to = numbers; }
+  KILN_FN void read(piece& to, int row, int k, bool inside) const {
     to = {};
-    if (inside) read_once(to.at, static_cast<const char*>(data) + row * row_bytes + at * 2);
+    if (inside) read_once(to.at, at(row, k));
   }
   /// Numbers 4 i to 4 i + 3 of a piece as pairs.
   KILN_FN void take(u32 (&to)[2], const piece& from, int i) const {
@@ -32,7 +36,8 @@ template <class T> struct plain_numbers : stored_argument {
 /// along the depth. Zero points are one for all, or with `Zeros` one a block, packed as the numbers are.
 template <class T, int Run, int Block, bool Zeros> struct numbers_in_blocks : stored_argument {
   static_assert(Block % Run == 0);
-  static constexpr int run = Run, bits = 128 / Run;
+  static constexpr int run = Run, bits = 128 / Run, block = Block;
+  static constexpr bool zeros_apart = Zeros;
   static constexpr float unit = 1;
   static KILN_FN void order(pack<u32, 4>&) {}
   struct piece {
@@ -40,19 +45,35 @@ template <class T, int Run, int Block, bool Zeros> struct numbers_in_blocks : st
     u32 scale;  // twice
     u32 zero;
   };
-  KILN_FN void read(piece& to, int row, int at, bool inside) const {
+  KILN_FN const char* at(int row, int at) const {
+    return static_cast<const char*>(this->data) + row * this->row_bytes + at / 8 * bits;
+  }
+  KILN_FN const u16* scale_at(int row, int at) const {
+    return static_cast<const u16*>(this->scales) + static_cast<i64>(row) * this->scale_row + at / Block;
+  }
+  KILN_FN void set(piece& to, const pack<u32, 4>& numbers, u32 scale) const {
+    static_assert(!Zeros);
+    KILN_UNROLL
+    for (int i = 0; i < 4; ++i) to.at[i] = numbers.at[i];
+    set_scale(to, scale);
+  }
+  KILN_FN void read(piece& to, int row, int k, bool inside) const {
     to = {};
     if (!inside) return;
-    read_once(to.at, static_cast<const char*>(this->data) + row * this->row_bytes + at / 8 * bits);
-    const int block = at / Block;
-    const u32 scale = static_cast<const u16*>(this->scales)[static_cast<i64>(row) * this->scale_row + block];
-    to.scale = scale | scale << 16;
-    to.zero = static_cast<u32>(this->zero);
+    read_once(to.at, at(row, k));
+    set_scale(to, *scale_at(row, k));
     if constexpr (Zeros) {
       constexpr int each = 8 / bits;
+      const int in = k / Block;
       const auto* from = static_cast<const unsigned char*>(this->zeros) + static_cast<i64>(row) * this->zero_row;
-      to.zero = static_cast<u32>(from[block / each] >> block % each * bits) & ((1u << bits) - 1);
+      to.zero = static_cast<u32>(from[in / each] >> in % each * bits) & ((1u << bits) - 1);
     }
+  }
+
+ private:
+  KILN_FN void set_scale(piece& to, u32 scale) const {
+    to.scale = scale | scale << 16;
+    to.zero = static_cast<u32>(this->zero);
   }
 };
 

@@ -31,6 +31,8 @@ KILN_FN void sync_warp() { __syncwarp(); }
 KILN_FN void fence_device() { __threadfence(); }
 KILN_FN int atomic_add(int* at, int by) { return atomicAdd(at, by); }
 KILN_FN float shuffle_xor(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+/// What the first lane of the warp passed.
+KILN_FN int of_first_lane(int x) { return __shfl_sync(0xffffffffu, x, 0); }
 
 KILN_FN float bits_as_float(u32 x) { return __uint_as_float(x); }
 KILN_FN float float_of_half(u16 bits) {
