@@ -1,6 +1,7 @@
 #include "kiln/graph/impl/own_ops.hpp"
 
 #include <array>
+#include <span>
 
 #include "kiln/graph/operation.hpp"
 #include "kiln/op/dynamic/bind_dims.hpp"
@@ -17,6 +18,7 @@
 #include "kiln/op/more.hpp"
 #include "kiln/op/quant/centered_dot.hpp"
 #include "kiln/op/quant/dynamic_quantize_linear.hpp"
+#include "kiln/op/quant/float8_dot.hpp"
 #include "kiln/op/quant/integer_convolution.hpp"
 #include "kiln/op/quant/integer_dot.hpp"
 #include "kiln/op/quant/zero_point_sums.hpp"
@@ -28,6 +30,8 @@ template <class... Ops> constexpr std::array<const op_table*, sizeof...(Ops)> ta
   return {&user_table<Ops>...};
 }
 constexpr auto own_tables = tables_of(own_ops{});
+// What targets' passes alone put into programs: units that name such an op, few, have tables of their own.
+constexpr auto target_tables = tables_of(type_list<op::float8_dot>{});
 
 template <class... Ops> constexpr bool all_are_own(type_list<Ops...>) {
   return ((own_index<Ops> < own_ops::size) && ...);
@@ -38,8 +42,10 @@ static_assert(all_are_own(more_ops{}), "list them in op/own_ops.hpp too");
 
 const op_table* find_own_op(std::string_view name) {
   if (const op_table* t = find_built_in(name)) return t;
-  for (const op_table* t : own_tables)
-    if (t->name == name) return t;
+  for (const std::span<const op_table* const> tables :
+       {std::span<const op_table* const>(own_tables), std::span<const op_table* const>(target_tables)})
+    for (const op_table* t : tables)
+      if (t->name == name) return t;
   return nullptr;
 }
 

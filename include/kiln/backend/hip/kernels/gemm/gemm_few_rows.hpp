@@ -5,13 +5,27 @@
 
 namespace kiln::gpu {
 
+/// Eight neighbors as pairs of T; floats of eight bits become f16.
+template <class T, class From> KILN_FN pack<u32, 4> eight_factors(const From* from) {
+  if constexpr (sizeof(From) == 2) {
+    return *reinterpret_cast<const pack<u32, 4>*>(from);
+  } else {
+    static_assert(elementary::same<T, f16>);
+    const pack<u32, 2> in = *reinterpret_cast<const pack<u32, 2>*>(from);
+    pack<u32, 4> to;
+    KILN_UNROLL
+    for (int i = 0; i < 4; ++i) to.at[i] = two_halves<From>(in.at[i / 2] >> i % 2 * 16);
+    return to;
+  }
+}
+
 /// result[i, j] = epilogue(sum over k of a[i, k] * weights[j, k]) for at most `Atoms` * 8 rows i: reading the weights
 /// takes the time, so they go from memory to registers, a run of 16 bytes a lane, several runs ahead, and are the left
 /// factor of a matrix instruction whose columns are the rows of `a`. Four lanes hold neighboring runs of one weight
 /// row; which depth an instruction takes from which lane does not matter, as long as both factors agree. The warps of a
 /// block share its `Tiles` * 16 columns, each a part of the depth. block_x counts those.
-template <class T, class Weights, int Atoms, int Tiles, int Warps, int Ahead, class Result>
-KILN_FN void gemm_of_few_rows(const matrix_argument<T>& a, const Weights& weights, const Result& result, int rows,
+template <class T, class Weights, int Atoms, int Tiles, int Warps, int Ahead, class From, class Result>
+KILN_FN void gemm_of_few_rows(const matrix_argument<From>& a, const Weights& weights, const Result& result, int rows,
                               int cols, int depth, float* shared) {
   using atom = atom_mma_narrow<T>;
   constexpr int run = Weights::run, chunk = 4 * run, width = Tiles * 16, height = Atoms * 8,
@@ -49,8 +63,7 @@ KILN_FN void gemm_of_few_rows(const matrix_argument<T>& a, const Weights& weight
         for (int m = 0; m < Atoms; ++m) {
           const int row = m * 8 + group;
           x[m] = {};
-          if (row < rows && at < depth)
-            x[m] = *reinterpret_cast<const pack<u32, 4>*>(a.base + row * a.row_step + at + e);
+          if (row < rows && at < depth) x[m] = eight_factors<T>(a.base + row * a.row_step + at + e);
           Weights::order(x[m]);
         }
         KILN_UNROLL
