@@ -23,7 +23,8 @@ class short_floats_on_device : public tile_kernels_on_device {
   }
 };
 
-// Few rows, tiles that are not whole, depths that end within a step, several tiles to a multiprocessor; with an
+// The matrix unit drops bits of sums of up to 256 products, so that errors grow with the sum's parts rather than with
+// it. Few rows, tiles that are not whole, depths that end within a step, several tiles to a multiprocessor; with an
 // epilogue, in f32 and in 16 bits, and with what the next product reads.
 TEST_P(short_floats_on_device, products) {
   struct sizes {
@@ -44,14 +45,14 @@ TEST_P(short_floats_on_device, products) {
           const value y = x.dot(weights(b, z.depth, z.columns)) + b.input("bias", dtype::f32, {z.columns});
           b.output(y.relu());
         },
-        1e-3);
+        6e-3);
     check(
         [&](builder& b) {
           const value x = stored_and_back(b, "x", {z.rows, z.depth});
           const value y = x.dot(weights(b, z.depth, z.columns)).convert(dtype::f16);
           b.output(y + b.input("r", dtype::f16, {z.rows, z.columns}));
         },
-        4e-3);
+        1e-2);
   }
 }
 // A batch that shares the matrix, a scale for each row that the run gives, rows that lie apart.
@@ -64,7 +65,7 @@ TEST_P(short_floats_on_device, batches_and_rows) {
         const value part = q.slice({{1}, {1}, {70}, {}}).convert(dtype::f32);
         b.output(part.dot(weights(b, 80, 96).broadcast_to({2, 80, 96})));
       },
-      1e-3);
+      6e-3);
 }
 // Every code as a float, and floats about every boundary as codes.
 TEST_P(short_floats_on_device, conversions) {
@@ -87,7 +88,14 @@ TEST_P(short_floats_on_device, conversions) {
   make(b);
   const auto found = compile(b.finish(), hip_target(), plain_options()).run(inputs);
   const auto expected = reference_run(make, inputs);
-  for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(found[0].data()[i], expected[0].data()[i]) << x[i];
+  // a number that is none has no sign that counts
+  const auto none = [&](std::byte code) {
+    return std::isnan(reinterpret_cast<const float*>(expected[1].data())[static_cast<int>(code)]);
+  };
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::byte to = found[0].data()[i], wanted = expected[0].data()[i];
+    EXPECT_TRUE(to == wanted || (none(to) && none(wanted))) << x[i];
+  }
   const auto* const a = reinterpret_cast<const float*>(found[1].data());
   const auto* const e = reinterpret_cast<const float*>(expected[1].data());
   for (int i = 0; i < 256; ++i) EXPECT_TRUE(a[i] == e[i] || (std::isnan(a[i]) && std::isnan(e[i]))) << i;
