@@ -54,16 +54,16 @@ const hip::tensor_boxes& boxes_of(const tensor_map& map, hip::copy_mode mode, in
 // the tensor, none where it is null.
 template <class Row, class Piece>
 void for_box(const hip::tensor_boxes& how, const void* box, int along, Row row, Piece piece) {
-  constexpr i64 each = 8;  // elements of a piece
+  const i64 width = how.width(), each = 16 / width;  // elements of a piece
   for (int line = 0; line < static_cast<int>(how.across); ++line)
     for (int p = 0; p < static_cast<int>(how.along) / each; ++p) {
       const i64 col = along + p * each, left = static_cast<i64>(how.extents[0]) - col;
       std::byte* const from = row(line);
-      piece(swizzled_piece(box, line, p), from ? from + col * 2 : nullptr,
-            static_cast<std::size_t>(!from || left < 0 ? 0
-                                     : left < each     ? left
-                                                       : each) *
-                2);
+      piece(swizzled_piece(box, line, p), from ? from + col * width : nullptr,
+            static_cast<std::size_t>((!from || left < 0 ? 0
+                                      : left < each     ? left
+                                                        : each) *
+                                     width));
     }
 }
 auto rows_from(const hip::tensor_boxes& how, int across) {
@@ -85,7 +85,7 @@ auto places_from(const hip::tensor_boxes& how, int place, int line_of_tensor) {
 }
 void arrived(u64* barrier, const hip::tensor_boxes& how) {
   emulated_barrier& b = barrier_at(barrier);
-  b.bytes -= static_cast<int>(how.along * how.across) * 2;
+  b.bytes -= static_cast<int>(how.along * how.across) * how.width();
   b.settle();
 }
 template <class Row> void bring(void* to, const hip::tensor_boxes& how, int along, Row row, u64* barrier) {
@@ -166,7 +166,7 @@ void copy_windows(void* to, const tensor_map& map, int channel, int col, int row
   for (int line = 0; line < static_cast<int>(how.across); ++line) {
     const int x = col + right, y = row + down;
     const bool inside = x >= 0 && x < extent(1) && y >= 0 && y < extent(2) && image < extent(3);
-    const auto* at = static_cast<const std::byte*>(how.base) + channel * 2;
+    const auto* at = static_cast<const std::byte*>(how.base) + channel * how.width();
     if (inside)
       at += x * static_cast<i64>(how.step_bytes[0]) + y * static_cast<i64>(how.step_bytes[1]) +
             image * static_cast<i64>(how.step_bytes[2]);

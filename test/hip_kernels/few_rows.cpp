@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "emulated_device.hpp"
+#include "kiln/backend/hip/kernels/platform/narrow.hpp"
 #include "kiln/core/dtype.hpp"
 
 using namespace kiln::gpu;
@@ -30,17 +31,19 @@ template <class T> struct doubled {
   }
 };
 
-// `weight(j, k)` is what the weights mean; both products round once, to T. `run(left, result)` is the kernel.
-template <class T, class Weight, class Run> void check_product(int rows, int cols, int depth, Weight weight, Run run) {
+// `weight(j, k)` is what the weights mean; both products round once, to T. The left factor is of `From`.
+// `run(left, result)` is the kernel.
+template <class T, class From = T, class Weight, class Run>
+void check_product(int rows, int cols, int depth, Weight weight, Run run) {
   const int row_step = depth + 8;  // rows lie apart
   const auto n = [](int count) { return static_cast<std::size_t>(count); };
-  auto a = random_values<T>(n(rows * row_step), 1);
+  auto a = random_values<From>(n(rows * row_step), 1);
   for (int i = 0; i < rows; ++i)  // what nobody may read
-    for (int k = depth; k < row_step; ++k) a[n(i * row_step + k)] = narrow<T>(NAN);
+    for (int k = depth; k < row_step; ++k) a[n(i * row_step + k)] = narrow<From>(NAN);
   const auto bias = random_values<T>(n(rows * cols), 3);
   std::vector<T> c(n(rows * cols + 8), narrow<T>(77.0f));
   const doubled<T> result{{{c.data(), {0, 0, cols, 1}, 0}}, {bias.data(), {0, 0, cols, 1}}};
-  run(matrix_argument<T>{a.data(), {0, 0}, row_step, 1}, result);
+  run(matrix_argument<From>{a.data(), {0, 0}, row_step, 1}, result);
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < cols; ++j) {
       double sum = 0;
@@ -53,9 +56,9 @@ template <class T, class Weight, class Run> void check_product(int rows, int col
   for (int i = 0; i < 8; ++i) EXPECT_EQ(widen(c[n(rows * cols + i)]), 77.0f);
 }
 
-template <class T, int Atoms, int Tiles, int Warps, int Ahead, class Weights, class Weight>
+template <class T, int Atoms, int Tiles, int Warps, int Ahead, class From = T, class Weights, class Weight>
 void check(const Weights& weights, int rows, int cols, int depth, Weight weight) {
-  check_product<T>(rows, cols, depth, weight, [&](const matrix_argument<T>& left, const doubled<T>& result) {
+  check_product<T, From>(rows, cols, depth, weight, [&](const matrix_argument<From>& left, const doubled<T>& result) {
     run_grid((cols + Tiles * 16 - 1) / (Tiles * 16), 1, Warps * warp_lanes,
              static_cast<std::size_t>(Warps * Atoms * 8 * few_rows_step(Tiles * 16)) * sizeof(float),
              [&](char* shared) {
@@ -228,6 +231,25 @@ TEST(device_few_rows, floats_of_eight_bits) {
   check_short_floats<f16, kiln::float8_e5m2, short_floats<f16, 32, true>>(32);
   check_short_floats<bf16, kiln::float8_e4m3fn, short_floats<bf16, 64, false>>(64);
   check_short_floats<bf16, kiln::float8_e5m2, short_floats<bf16, 16, true>>(16);
+}
+
+// Both factors are such floats; those that are neither infinite nor NaN keep their values, the others stay what they
+// are.
+template <class F, int Atoms, int Tiles, int Warps, int Ahead> void check_two_of_short(int rows, int cols, int depth) {
+  std::vector<F> b(static_cast<std::size_t>(cols * depth));
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    b[i].bits = static_cast<unsigned char>(i * 37 + i / 256);
+    if (const float x = static_cast<float>(b[i]); !(std::abs(x) <= 8)) b[i].bits = 1;
+  }
+  const plain_short_floats<F> weights{{b.data(), depth, nullptr, nullptr, 0, 0, 0}};
+  check<f16, Atoms, Tiles, Warps, Ahead, F>(weights, rows, cols, depth, [&](int j, int k) {
+    return static_cast<double>(static_cast<float>(b[static_cast<std::size_t>(j * depth + k)]));
+  });
+}
+TEST(device_few_rows, products_of_floats_of_eight_bits) {
+  check_two_of_short<kiln::float8_e4m3fn, 1, 1, 4, 2>(7, 40, 592);
+  check_two_of_short<kiln::float8_e5m2, 2, 1, 2, 4>(13, 24, 144);
+  check_two_of_short<kiln::float8_e4m3fn, 4, 2, 4, 1>(29, 72, 1040);
 }
 
 TEST(device_few_rows, numbers_of_four_bits) {

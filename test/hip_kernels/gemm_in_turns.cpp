@@ -6,6 +6,7 @@
 #include "emulated_copies.hpp"
 #include "emulated_device.hpp"
 #include "kiln/backend/hip/kernels/conv/image_operand.hpp"
+#include "kiln/backend/hip/kernels/platform/narrow.hpp"
 
 using namespace kiln::gpu;
 using kiln::hip::copy_mode;
@@ -37,11 +38,13 @@ template <class T, bool Boxed, bool Apart> struct added {
   }
 };
 
-tensor_boxes rows_of(const void* base, int rows, int cols, int step, int lines) {
+tensor_boxes rows_of(const void* base, int rows, int cols, int step, int lines, int width = 2) {
   tensor_boxes to;
   to.base = base;
+  to.bytes = width == 1;
+  if (to.bytes) to.along = 128;
   to.extents[0] = static_cast<u64>(cols), to.extents[1] = static_cast<u64>(rows);
-  to.step_bytes[0] = static_cast<u64>(step) * 2;
+  to.step_bytes[0] = static_cast<u64>(step * width);
   to.across = static_cast<unsigned>(lines);
   return to;
 }
@@ -51,8 +54,8 @@ struct sizes {
   int pixels = 0;  // of lines of rows that lie apart, where there are such
 };
 
-// The left factor `a` is seen through `boxes_a`; `value(i, k)` is what it has for row i at depth k.
-template <class T, turns_tile Sized, bool Boxed, bool Apart = false, class A, class Value>
+// The left factor `a` is seen through `boxes_a`; `value(i, k)` is what it has for row i at depth k. Results are of To.
+template <class T, turns_tile Sized, bool Boxed, bool Apart = false, class To = T, class A, class Value>
 void check_of(const sizes& z, const A& a, const tensor_boxes& boxes_a, Value value) {
   static_assert(Sized.leaving_at() % 1024 == 0 && Sized.stages() >= 2);
   static_assert(Sized.shared_bytes() <= turns_tile::block_bytes);
@@ -60,14 +63,14 @@ void check_of(const sizes& z, const A& a, const tensor_boxes& boxes_a, Value val
   const int pixels = Apart ? z.pixels : z.rows, line = pixels * step + 3 * 8;
   const auto count = [](int n) { return static_cast<std::size_t>(n); };
   const std::size_t all = count(z.rows / pixels * line);
-  const auto b = random_values<T>(count(z.cols * z.depth), 2), bias = random_values<T>(count(z.cols + 8), 3),
-             operand = random_values<T>(all, 4);
-  std::vector<T> c(all, narrow<T>(77.0f));
-  const matrix_operand<T, true, 8> fb{{b.data(), {0, 0}, z.depth, 1}};
+  const auto b = random_values<T>(count(z.cols * z.depth), 2);
+  const auto bias = random_values<To>(count(z.cols + 8), 3), operand = random_values<To>(all, 4);
+  std::vector<To> c(all, narrow<To>(77.0f));
+  const matrix_operand<T, true, 16 / sizeof(T)> fb{{b.data(), {0, 0}, z.depth, 1}};
   const int of_line = Apart ? line : 0;
-  const added<T, Boxed, Apart> result{{{c.data(), {of_line, 0, step, 1}, pixels}},
-                                      {bias.data(), {0, 0, 0, 1}},
-                                      {operand.data(), {of_line, 0, step, 1}}};
+  const added<To, Boxed, Apart> result{{{c.data(), {of_line, 0, step, 1}, pixels}},
+                                       {bias.data(), {0, 0, 0, 1}},
+                                       {operand.data(), {of_line, 0, step, 1}}};
   const int tiles_m = (z.rows + Sized.rows - 1) / Sized.rows, tiles_n = (z.cols + Sized.cols - 1) / Sized.cols;
   const gemm_sizes s{z.rows, z.cols, z.depth, tiles_m, tiles_n, 1, 1, nullptr, nullptr};
   const auto positions = [&](const void* base) {
@@ -77,8 +80,8 @@ void check_of(const sizes& z, const A& a, const tensor_boxes& boxes_a, Value val
     to.extents[2] = static_cast<u64>(z.rows / pixels), to.step_bytes[1] = static_cast<u64>(line) * 2;
     return to;
   };
-  const tensor_boxes boxes_b = rows_of(b.data(), z.cols, z.depth, z.depth, Sized.cols), boxes_c = positions(c.data()),
-                     boxes_x = positions(operand.data());
+  const tensor_boxes boxes_b = rows_of(b.data(), z.cols, z.depth, z.depth, Sized.cols, sizeof(T)),
+                     boxes_c = positions(c.data()), boxes_x = positions(operand.data());
   const turns_maps maps{map_of(boxes_a), map_of(boxes_b), map_of(boxes_c), map_of(boxes_x)};
   run_grid(z.blocks, 1, turns_tile::warps_m * warp_lanes, Sized.shared_bytes(),
            [&](char* shared) { gemm_in_turns<T, Sized>(a, fb, result, s, maps, shared); });
@@ -94,13 +97,14 @@ void check_of(const sizes& z, const A& a, const tensor_boxes& boxes_a, Value val
   for (std::size_t at = 0; at < all; ++at)
     ASSERT_TRUE(written[at] || widen(c[at]) == 77) << "beside the result: " << at;
 }
-template <class T, turns_tile Sized, bool Boxed, bool Apart = false> void check(const sizes& z) {
+template <class T, turns_tile Sized, bool Boxed, bool Apart = false, class To = T> void check(const sizes& z) {
   SCOPED_TRACE(std::to_string(Sized.cols) + (Sized.alternate ? " alternate " : " halves ") +
                std::to_string(Sized.boxes));
   const auto a = random_values<T>(static_cast<std::size_t>(z.rows * z.depth), 1);
-  const matrix_operand<T, true, 8> fa{{a.data(), {0, 0}, z.depth, 1}};
-  check_of<T, Sized, Boxed, Apart>(z, fa, rows_of(a.data(), z.rows, z.depth, z.depth, turns_tile::rows),
-                                   [&](int i, int k) { return widen(a[static_cast<std::size_t>(i * z.depth + k)]); });
+  const matrix_operand<T, true, 16 / sizeof(T)> fa{{a.data(), {0, 0}, z.depth, 1}};
+  check_of<T, Sized, Boxed, Apart, To>(
+      z, fa, rows_of(a.data(), z.rows, z.depth, z.depth, turns_tile::rows, sizeof(T)),
+      [&](int i, int k) { return widen(a[static_cast<std::size_t>(i * z.depth + k)]); });
 }
 template <class T, int Boxes, bool Boxed> void check_all(const sizes& z) {
   check<T, turns_tile{64, false, Boxes}, Boxed>(z);
@@ -123,6 +127,19 @@ TEST(device_gemm_in_turns, operands_are_brought_to_boxes) {
 TEST(device_gemm_in_turns, tiles_of_256_columns) {
   check<f16, turns_tile{256, false, 2}, false>({300, 264, 136, 2});
   check<f16, turns_tile{256, false, 4}, true>({300, 264, 136, 2});
+}
+// Floats of eight bits: depths that end within a step, steps that are summed apart, halves of 256 columns, f32 and
+// 16-bit results.
+TEST(device_gemm_in_turns, floats_of_eight_bits) {
+  using e4m3 = kiln::float8_e4m3fn;
+  using e5m2 = kiln::float8_e5m2;
+  check<e4m3, turns_tile{64, true, 0}, false, false, f16>({150, 136, 144, 2});
+  check<e4m3, turns_tile{128, false, 4}, true, false, f16>({300, 200, 272, 2});
+  check<e4m3, turns_tile{128, true, 3}, false, false, bf16>({300, 200, 128 * 9 + 16, 1});
+  check<e4m3, turns_tile{256, false, 2}, false, false, f16>({150, 264, 400, 1});
+  check<e5m2, turns_tile{256, false, 2}, false, false, f16>({270, 264, 128 * 6 + 16, 2});  // groups begin apart
+  check<e5m2, turns_tile{64, false, 3}, false, true, f16>({21 * 15, 72, 160, 2, 21});
+  check<e5m2, turns_tile{256, false, 0}, false, false, float>({130, 264, 272, 1});
 }
 // More steps than stages.
 TEST(device_gemm_in_turns, stages_are_filled_again) {

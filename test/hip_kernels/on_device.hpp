@@ -20,6 +20,9 @@ class tile_kernels_on_device : public ::testing::TestWithParam<dtype> {
       GTEST_SKIP() << "NOT RUN: no GPU here";
   }
   void check(const std::function<void(builder&)>& make) {
+    check(make, GetParam() == dtype::f32 ? 2e-5 : GetParam() == dtype::f16 ? 4e-3 : 3e-2);
+  }
+  void check(const std::function<void(builder&)>& make, double bound) {
     const std::vector<argument> inputs = random_inputs(make);
     const auto expected = reference_run(make, inputs);
     builder b;
@@ -28,7 +31,6 @@ class tile_kernels_on_device : public ::testing::TestWithParam<dtype> {
     for (const step_info& s : e.report().steps) EXPECT_FALSE(s.fallback) << s.kernel;
     const auto found = e.run(inputs);
     ASSERT_EQ(found.size(), expected.size());
-    const double bound = GetParam() == dtype::f32 ? 2e-5 : GetParam() == dtype::f16 ? 4e-3 : 3e-2;
     for (std::size_t k = 0; k < found.size(); ++k) {
       SCOPED_TRACE("output " + std::to_string(k));
       expect_close(found[k], expected[k], {bound, bound * 4});

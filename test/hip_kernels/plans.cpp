@@ -21,6 +21,24 @@
 namespace kiln::testing {
 namespace {
 
+// Images are copied to where channels lie last if these are whole runs and windows move many elements.
+TEST(tile_kernels, images_are_copied_to_where_channels_lie_last) {
+  using images = hip::channels_last_images;
+  constexpr std::int64_t many = std::int64_t{1} << 23;
+  const auto image = [](dtype t, const ints& lens) { return tensor{nullptr, t, lens, row_major(lens)}; };
+  const tensor x = image(dtype::f16, {2, 48, 30, 34}), copy = images::copy_of(x, nullptr);
+  EXPECT_EQ(copy.strides, (ints{48 * 30 * 34, 1, 34 * 48, 48}));
+  EXPECT_EQ(images::bytes(x), (2 * 48 * 30 * 34 * 2 + 255) / 256 * 256u);
+  EXPECT_TRUE(images::serves(x, 48, many));
+  EXPECT_FALSE(images::serves(copy, 48, many));
+  EXPECT_FALSE(images::serves(x, 12, many));  // runs are of eight
+  EXPECT_TRUE(images::serves(image(dtype::f32, {2, 48, 30, 34}), 12, many));
+  EXPECT_FALSE(images::serves(x, 48, 100000));
+  EXPECT_FALSE(images::serves(image(dtype::f32, {2, 48, 300, 340}), 48, many));  // as much work as the copy
+  EXPECT_EQ(images::copy_of(image(dtype::f32, {2, 8, 3, 5, 7}), nullptr).strides,
+            (ints{8 * 3 * 5 * 7, 1, 5 * 7 * 8, 7 * 8, 8}));
+}
+
 // A long batch is few launches of about equal parts, whatever divides it.
 TEST(tile_kernels, long_batches_have_parts) {
   const auto parts = [](std::int64_t entries, std::int64_t most) {

@@ -106,6 +106,42 @@ TEST(tile_kernels, products_in_turns) {
   EXPECT_FALSE(tile.in_turns());
   EXPECT_EQ(tile.cols, 128);
 }
+// Floats of eight bits have twice the depth in a step; few rows, and those that lie at odd addresses, have other tiles.
+TEST(tile_kernels, products_of_floats_of_eight_bits_in_turns) {
+  const hip::architecture where = hip::architecture::named("sm_90");
+  struct types {
+    dtype of, to;
+  };
+  for (const types t : {types{dtype::f8e4m3fn, dtype::f16}, {dtype::f8e5m2, dtype::f8e5m2}}) {
+    SCOPED_TRACE(std::string(to_string(t.of)));
+    hip::gemm_problem p = product_of(4096, 4096, 2048, false);
+    p.type = t.of, p.types[0] = t.to, p.a.vector = p.b.vector = 16, p.constant_b = true;
+    const auto compiles = [&](const hip::gemm_tile& tile) {
+      const hip::gemm_plan plan = hip::plan_gemm(p, nullptr, tile, where);
+      return !why_skipped("sm_90").empty() || !hip::compile(plan.what, where, {}).empty();
+    };
+    const hip::gemm_tile large = hip::tiles_for(p, where).front();
+    ASSERT_TRUE(large.in_turns());
+    EXPECT_EQ(large.depth, 128);
+    const hip::gemm_plan plan = hip::plan_gemm(p, nullptr, large, where);
+    ASSERT_TRUE(plan.boxes_a && plan.boxes_b);
+    EXPECT_TRUE(plan.boxes_a->bytes);
+    EXPECT_EQ(plan.boxes_a->along, 128u);
+    EXPECT_EQ(plan.boxes_b->step_bytes[0], 2048u);
+    EXPECT_EQ(plan.boxes_result.has_value(), t.to == dtype::f16);
+    EXPECT_TRUE(compiles(large));
+    p.rows = 3;
+    const hip::gemm_tile few = hip::tiles_for(p, where).front();
+    EXPECT_EQ(few.atom, "few_rows");
+    EXPECT_TRUE(compiles(few));
+    p.rows = 4096, p.a.vector = 4;
+    const hip::gemm_tile plain = hip::tiles_for(p, where).front();
+    EXPECT_EQ(plain.atom, "atom_fma");
+    EXPECT_TRUE(compiles(plain));
+  }
+  EXPECT_FALSE(hip::multiplies_short_floats(dtype::f8e4m3fnuz, where));
+  EXPECT_FALSE(hip::multiplies_short_floats(dtype::f8e4m3fn, hip::architecture::named("sm_80")));
+}
 // How the copy unit writes results and brings what the epilogue adds; rows of lines that lie apart are places of these.
 TEST(tile_kernels, results_are_boxes_of_the_copy_unit) {
   const hip::architecture where = hip::architecture::named("sm_90");

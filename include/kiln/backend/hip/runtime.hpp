@@ -65,10 +65,11 @@ struct runtime_calls {
 /// what windows meet, of places of lines (rank 3) or of pixels of images (rank 4), on from one line to the next.
 enum class copy_mode : std::uint8_t { tiled, im2col };
 
-/// A tensor of 16-bit floats as the copy unit is to see it, extents and steps from the last dim, of step 1, on.
+/// A tensor of 16-bit floats, or of bytes, as the copy unit is to see it, extents and steps from the last dim, of step
+/// 1, on.
 struct tensor_boxes {
   const void* base = nullptr;
-  bool bfloat16 = false;
+  bool bfloat16 = false, bytes = false;
   copy_mode mode = copy_mode::tiled;
   int rank = 2;
   std::uint64_t extents[4] = {};
@@ -77,6 +78,7 @@ struct tensor_boxes {
   /// Of im2col: from the corners of lines or images to those of the first and last window.
   int lower[2] = {}, upper[2] = {};
   unsigned stride[4] = {1, 1, 1, 1};
+  int width() const { return bytes ? 1 : 2; }  ///< of an element
 };
 
 /// What is known of a device.

@@ -19,6 +19,7 @@
 #include "kiln/op/more.hpp"
 #include "kiln/op/quant/centered_dot.hpp"
 #include "kiln/op/quant/dynamic_quantize_linear.hpp"
+#include "kiln/op/quant/float8_dot.hpp"
 #include "kiln/op/quant/integer_convolution.hpp"
 #include "kiln/op/quant/integer_dot.hpp"
 #include "kiln/op/quant/zero_point_sums.hpp"
@@ -37,7 +38,7 @@ template <class... Ops> constexpr bool all_are_own(type_list<Ops...>) {
 static_assert(all_are_own(more_ops{}), "list them in op/own_ops.hpp too");
 
 // Ops that so few units name that each generates their tables as a user's: all units would read `own_ops` again.
-constexpr auto rare_tables = tables_of(type_list<op::mel_weights>{});
+constexpr auto rare_tables = tables_of(type_list<op::float8_dot, op::mel_weights>{});
 
 }  // namespace
 

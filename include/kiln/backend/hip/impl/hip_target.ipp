@@ -8,6 +8,7 @@
 #include "kiln/lower/contraction.hpp"
 #include "kiln/pass/expand_block_dequantize.hpp"
 #include "kiln/pass/expand_sampling.hpp"
+#include "kiln/pass/float8_products.hpp"
 #include "kiln/pass/fuse_stored_weights.hpp"
 #include "kiln/runtime/tuner.hpp"
 
@@ -42,6 +43,7 @@ target_passes hip_target::passes() const {
   if (hip::atom_for(dtype::f16, context_->arch()) != "atom_mma") return {forms, {}};
   // constant weights stay in blocks where kernels unpack them, and lie as kernels of few rows read them
   static constexpr named_pass<program> keeping[] = {
+      {"float8_products", [](program& p) { return float8_products(p); }},
       {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p, false); }},
       {"expand_sampling", [](program& p) { return expand_sampling(p); }},
       {"convert_parts", hip::convert_parts},
@@ -56,7 +58,8 @@ target_passes hip_target::passes() const {
        }},
       {"turn_weights", hip::turn_weights},
   };
-  return {keeping, fuse};
+  const bool short_floats = hip::multiplies_short_floats(dtype::f8e4m3fn, context_->arch());
+  return {std::span(keeping).subspan(short_floats ? 0 : 1), fuse};
 }
 
 lower::layout_role hip_target::role(const program& whole, const basic_instruction<operation>& instruction) const {

@@ -128,6 +128,27 @@ class padded_images {
   std::unique_ptr<by_sizes<std::shared_ptr<const function>>> built_;
 };
 
+/// Images whose channels lie apart as copies in which they lie last, a run of them to each pixel: windows would else
+/// move them one by one, each as often as there are taps and tiles of filters.
+class channels_last_images {
+ public:
+  explicit channels_last_images(const context_pointer& where) : copy_(make_copy(where)) {}
+  /// Whether that is less work for images whose elements windows move `times` times in all, `together` channels side by
+  /// side.
+  static bool serves(const tensor& images, std::int64_t together, std::int64_t times);
+  /// The copy of such images at an address.
+  static tensor copy_of(const tensor& images, std::byte* at);
+  static std::size_t bytes(const tensor& images);
+  void prepare(const tensor& images) const {
+    const tensor to = copy_of(images, nullptr);
+    copy_->prepare({&images, 1}, {&to, 1});
+  }
+  void give(device_queue& queue, const tensor& images, std::byte* to) const;
+
+ private:
+  std::unique_ptr<kernel> copy_;
+};
+
 /// Steps of a tensor of images; fewer spatial dims are columns, then rows.
 struct image_steps {
   std::int64_t image, channel, plane, row, col, planes, rows, cols;

@@ -196,4 +196,37 @@ void padded_images::give(device_queue& queue, const tensor& images, std::byte* t
   build(images)->launch(queue, {static_cast<unsigned>((sizes.pixels + 255) / 256)}, {256}, 0, to, images.data, sizes);
 }
 
+bool channels_last_images::serves(const tensor& images, std::int64_t together, std::int64_t times) {
+  const auto width = static_cast<std::int64_t>(size_of(images.type)), run = 16 / width;
+  if (image_steps(images).channel == 1 || run == 1 || together % run != 0) return false;
+  // what a copy costs, in elements that windows move one by one, by times on an H200: its launch, and each of its
+  // elements. Those of less than four bytes pass through registers one by one, others are copied asynchronously
+  const bool asynchronous = width >= 4;
+  const std::int64_t launch = std::int64_t{1} << (asynchronous ? 20 : 19), elements = images.elements();
+  return times >= launch + (asynchronous ? 3 * elements : elements / 2);
+}
+
+tensor channels_last_images::copy_of(const tensor& images, std::byte* at) {
+  tensor to = images;
+  to.data = at;
+  const std::size_t last = to.rank() - 1;
+  std::int64_t step = to.lens[1];
+  to.strides[1] = 1;
+  for (std::size_t d = last; d > 1; --d) to.strides[d] = step, step *= to.lens[d];
+  to.strides[0] = step;
+  return to;
+}
+
+std::size_t channels_last_images::bytes(const tensor& images) {
+  constexpr std::size_t aligned = 256;
+  return (static_cast<std::size_t>(images.elements()) * size_of(images.type) + aligned - 1) / aligned * aligned;
+}
+
+void channels_last_images::give(device_queue& queue, const tensor& images, std::byte* to) const {
+  const tensor copy = copy_of(images, to);
+  launch one{{&images, 1}, {&copy, 1}, {}};
+  one.queue = &queue;
+  copy_->run(one);
+}
+
 }  // namespace kiln::hip

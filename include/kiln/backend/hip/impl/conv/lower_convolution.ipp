@@ -31,7 +31,8 @@ class convolution_kernel final : public gpu_kernel {
       : gpu_kernel(where, std::string(from.body.op.name()) + (from.epilogue ? "+epilogue" : "")),
         body_(std::move(from.body)),
         epilogue_(std::move(from.epilogue)),
-        attributes_(body_.op, r.inputs[body_.operands[0]].rank()) {
+        attributes_(body_.op, r.inputs[body_.operands[0]].rank()),
+        channels_last_(where) {
     const std::size_t w = body_.operands[1];
     const shape& weights = r.inputs[w];
     constant_ = r.constants[w] != nullptr;
@@ -61,25 +62,29 @@ class convolution_kernel final : public gpu_kernel {
   void prepare(std::span<const tensor> in, std::span<const tensor> out) const override {
     built_for(in, out);
     filters_.prepare(in[body_.operands[1]]);
-    if (padded_) padded_.prepare(in[body_.operands[0]]);
+    const tensor& images = in[body_.operands[0]];
+    if (padded_) padded_.prepare(images);
+    if (puts_channels_last(in, out[0])) channels_last_.prepare(images);
   }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
-    return built_for(in, out)->scratch_bytes + filters_.scratch_bytes(in[body_.operands[1]]) + copy_bytes(in);
+    return built_for(in, out)->scratch_bytes + filters_.scratch_bytes(in[body_.operands[1]]) + copy_bytes(in, out[0]);
   }
 
   void run(const launch& l) const override {
     if (l.out[0].elements() == 0) return;
     const auto made = built_for(l.in, l.out);
     const tensor& w = l.in[body_.operands[1]];
-    expect_scratch(l, made->scratch_bytes + filters_.scratch_bytes(w) + copy_bytes(l.in), name_);
+    const std::size_t copy = copy_bytes(l.in, l.out[0]);
+    expect_scratch(l, made->scratch_bytes + filters_.scratch_bytes(w) + copy, name_);
     const void* weights = filters_.give(*l.queue, w, l.scratch);
     const std::span<std::byte> copied = l.scratch.subspan(filters_.scratch_bytes(w));
-    const std::span<std::byte> scratch = copied.subspan(copy_bytes(l.in));
-    const std::byte* images = l.in[body_.operands[0]].data;
-    if (padded_) {
-      padded_.give(*l.queue, l.in[body_.operands[0]], copied.data());
-      images = copied.data();
-    }
+    const std::span<std::byte> scratch = copied.subspan(copy);
+    const tensor& given = l.in[body_.operands[0]];
+    const std::byte* const images = copy != 0 ? copied.data() : given.data;
+    if (padded_)
+      padded_.give(*l.queue, given, copied.data());
+    else if (copy != 0)
+      channels_last_.give(*l.queue, given, copied.data());
     std::vector<const void*> extra;
     for (std::size_t i : body_.epilogue_inputs) extra.push_back(l.in[i].data);
     for (const part& one : made->products)
@@ -112,14 +117,35 @@ class convolution_kernel final : public gpu_kernel {
       if (phases_)
         add_phases(made, in, out[0]);
       else
-        add(made, problem(in, out[0], fits), epilogue_ && fits ? &*epilogue_ : nullptr);
+        add(made, problem(in, images_of(in, out[0]), out[0], fits), epilogue_ && fits ? &*epilogue_ : nullptr);
       if (apart) made.epilogue = separate_epilogue(*epilogue_, body_, in, out, where());
       return made;
     });
   }
 
-  std::size_t copy_bytes(std::span<const tensor> in) const {
-    return padded_ ? padded_.bytes(in[body_.operands[0]]) : 0;
+  // Channels that windows find side by side where they lie last.
+  bool puts_channels_last(std::span<const tensor> in, const tensor& out) const {
+    const tensor &x = in[body_.operands[0]], &w = in[body_.operands[1]];
+    if (padded_ || out.elements() == 0) return false;
+    const std::int64_t groups = attributes_.group, taps = kernel_extents(w.lens, phases_).taps(),
+                       channels = attributes_.backwards ? w.lens[0] / groups : w.lens[1],
+                       filters = attributes_.backwards ? w.lens[1] : w.lens[0] / groups;
+    if (taps == 1 && reads_same_pixels(x, attributes_.window)) return false;
+    constexpr std::int64_t tile = 128;  // of filters
+    const std::int64_t places = image_steps(out).pixels() * out.lens[0];
+    return channels_last_images::serves(x, filters_ || taps == 1 ? channels : 1,
+                                        places * channels * taps * groups * ((filters + tile - 1) / tile));
+  }
+  std::size_t copy_bytes(std::span<const tensor> in, const tensor& out) const {
+    const tensor& x = in[body_.operands[0]];
+    return padded_ ? padded_.bytes(x) : puts_channels_last(in, out) ? channels_last_images::bytes(x) : 0;
+  }
+  // What products read: the images, or a copy of them at no address.
+  tensor images_of(std::span<const tensor> in, const tensor& out) const {
+    const tensor& x = in[body_.operands[0]];
+    return padded_                       ? padded_.copy_of(x, nullptr)
+           : puts_channels_last(in, out) ? channels_last_images::copy_of(x, nullptr)
+                                         : x;
   }
 
   void add(built& to, const gemm_problem& p, const row_program* epilogue) const {
@@ -132,13 +158,13 @@ class convolution_kernel final : public gpu_kernel {
 
   // Phases are the batch of a GEMM over all images, or over one where the lines of several are not evenly spaced.
   void add_phases(built& to, std::span<const tensor> in, const tensor& out) const {
-    const tensor& x = in[body_.operands[0]];
+    const tensor x = images_of(in, out);
     const image_steps from(x), at(out);
     const bool together = out.lens[0] == 1 || at.image == at.rows * at.row;
     const std::int64_t bytes = static_cast<std::int64_t>(size_of(x.type));
     tensor some = out;
     if (!together) some.lens[0] = 1;
-    gemm_problem p = problem(in, some, false);
+    gemm_problem p = problem(in, x, some, false);
     phases_.divide(p, at, attributes_.window.begin, some.lens[0]);
     if (together && add_phases_apart(to, p)) return;
     const std::size_t first = to.products.size();
@@ -176,10 +202,9 @@ class convolution_kernel final : public gpu_kernel {
     return true;
   }
 
-  gemm_problem problem(std::span<const tensor> in, const tensor& out, bool with_epilogue) const {
-    const tensor &given = in[body_.operands[0]], &w = in[body_.operands[1]];
-    const tensor x = padded_ ? padded_.copy_of(given, nullptr) : given;
-    const std::size_t axes = x.rank() - 2;
+  // Of the images `x`.
+  gemm_problem problem(std::span<const tensor> in, const tensor& x, const tensor& out, bool with_epilogue) const {
+    const tensor& w = in[body_.operands[1]];
     const image_steps from(x), to(out);
     const detail::window window = padded_ ? padded_images::over(attributes_.window) : attributes_.window;
     const bool backwards = attributes_.backwards;
@@ -190,9 +215,7 @@ class convolution_kernel final : public gpu_kernel {
                        filters = backwards ? w.lens[1] : w.lens[0] / groups, pixels = to.pixels();
     kernel_extents kernel(w.lens, phases_);
     if (padded_) kernel.cols = 1;
-    bool same_pixels = !backwards && kernel.taps() == 1 && from.even();
-    for (std::size_t d = 0; d < axes; ++d)
-      same_pixels = same_pixels && window.stride[d] == 1 && window.begin[d] == 0 && window.end[d] == 0;
+    const bool same_pixels = kernel.taps() == 1 && reads_same_pixels(x, window);
 
     gemm_problem p;
     p.type = x.type, p.constant_b = constant_;
@@ -218,6 +241,13 @@ class convolution_kernel final : public gpu_kernel {
     return p;
   }
 
+  // Whether windows of one tap meet every pixel once, in order.
+  bool reads_same_pixels(const tensor& x, const detail::window& window) const {
+    bool same = !attributes_.backwards && image_steps(x).even();
+    for (std::size_t d = 0; d + 2 < x.rank(); ++d)
+      same = same && window.stride[d] == 1 && window.begin[d] == 0 && window.end[d] == 0;
+    return same;
+  }
   // A window of one pixel: the image is a matrix of pixels and channels.
   static void read_pixels(gemm_problem& p, const tensor& x, std::int64_t pixels) {
     const image_steps from(x);
@@ -285,6 +315,7 @@ class convolution_kernel final : public gpu_kernel {
   phases phases_;
   ordered_filters filters_;
   padded_images padded_;
+  channels_last_images channels_last_;
   std::int64_t together_ = 0;  ///< channels that are together in the depth, 0: all
   bool constant_ = false;
   by_sizes<built> built_;

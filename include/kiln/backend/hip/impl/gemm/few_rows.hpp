@@ -44,13 +44,15 @@ inline int few_rows_shared_bytes(const gemm_tile& t) {
 }
 /// Whether a product has few rows, its left factor in runs of 16 bytes along the depth.
 inline bool has_few_rows(const gemm_problem& p, const architecture& where) {
-  return atom_for(p.type, where) == "atom_mma" && p.rows <= most_few_rows && p.batch0 * p.batch1 == 1 &&
-         p.a.is_matrix() && p.a.depth_contiguous && p.a.vector == 8 && p.depth % 8 == 0 && p.pixels == 0 &&
-         epilogue_width(p, false) >= 4;
+  const auto run = static_cast<int>(16 / size_of(p.type));
+  return (atom_for(p.type, where) == "atom_mma" || multiplies_short_floats(p.type, where)) && p.rows <= most_few_rows &&
+         p.batch0 * p.batch1 == 1 && p.a.is_matrix() && p.a.depth_contiguous && p.a.vector == run &&
+         p.depth % run == 0 && p.pixels == 0 && epilogue_width(p, false) >= 4;
 }
 /// Whether its right factor is like that, in memory that no kernel writes.
 inline bool reads_right_in_runs(const gemm_problem& p) {
-  return p.constant_b && p.b.is_matrix() && p.b.depth_contiguous && p.b.vector == 8 && p.cols >= least_few_rows_cols;
+  return p.constant_b && p.b.is_matrix() && p.b.depth_contiguous &&
+         static_cast<std::size_t>(p.b.vector) * size_of(p.type) == 16 && p.cols >= least_few_rows_cols;
 }
 
 /// The kernel of a product of few rows. `stored` is the type of its weights where they are stored in blocks, with so
@@ -60,9 +62,12 @@ inline gemm_plan plan_few_rows(const gemm_problem& p, const row_program* epilogu
   const bool lines = tile.atom == by_lines;
   const int threads = tile.warps_n * where.lanes;
   kernel_text t(epilogue);
+  if (is_narrow(p.type)) t.line("#include \"kiln/backend/hip/kernels/platform/narrow.hpp\"");
   t.line("#include \"kiln/backend/hip/kernels/gemm/", lines ? "gemm_by_lines" : "gemm_few_rows", ".hpp\"");
   write_epilogue(t, p, epilogue, false, lines ? by_lines_run : epilogue_width(p, false));
-  const std::string type(stored_name(p.type)), numbers = stored.empty() ? "plain_numbers<" + type + ">" : stored;
+  const std::string type(stored_name(p.type));
+  const std::string plain = (is_narrow(p.type) ? "plain_short_floats<" : "plain_numbers<") + type + ">",
+                    numbers = stored.empty() ? plain : stored;
   const int together = lines || tile.rows > 16 ? 1 : stored.empty() || tile.warps_n == 16 ? 2 : 4;
   t.open_kernel({threads, together, true}, "gemm_kernel(matrix_argument<", type, "> a, ",
                 stored.empty() ? "matrix_argument<" + type + ">" : "stored_argument",
@@ -74,7 +79,7 @@ inline gemm_plan plan_few_rows(const gemm_problem& p, const row_program* epilogu
            tile.warps_n, ", ", tile.stages, ", ", tile.rows, ", ", scale_words, "}>(a, ", weights,
            ", result, s.rows, s.cols, s.depth, shared);");
   else
-    t.line("gemm_of_few_rows<", type, ", ", numbers, ", ", tile.rows / 8, ", ", tile.cols / 16, ", ", tile.warps_n,
+    t.line("gemm_of_few_rows<", is_narrow(p.type) ? "f16" : type, ", ", numbers, ", ", tile.rows / 8, ", ", tile.cols / 16, ", ", tile.warps_n,
            ", ", tile.stages, ">(a, ", weights,
            ", result, s.rows, s.cols, s.depth, reinterpret_cast<float*>(shared));");
   t.close();

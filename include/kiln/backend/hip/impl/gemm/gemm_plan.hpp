@@ -141,6 +141,10 @@ std::size_t alignment_after(std::size_t aligned, std::size_t bytes, std::span<co
 
 /// The matrix instruction that multiplies a dtype: the name of its header in kernels/atom/ and of its template.
 std::string_view atom_for(dtype type, const architecture& where);
+/// Whether the matrix unit multiplies floats of eight bits as they are.
+constexpr bool multiplies_short_floats(dtype type, const architecture& where) {
+  return where.matrices == matrix_unit::wgmma && (type == dtype::f8e4m3fn || type == dtype::f8e5m2);
+}
 /// Rows of its tile.
 int atom_rows(std::string_view atom, const architecture& where);
 /// A contraction with its epilogue as a pointwise body, where it has one.

@@ -11,7 +11,7 @@ namespace kiln::hip {
 namespace {
 
 // Bytes of the type that a dtype is summed in.
-int sum_bytes(dtype t) { return t == dtype::f16 || t == dtype::bf16 ? 4 : static_cast<int>(size_of(t)); }
+int sum_bytes(dtype t) { return is_float(t) && size_of(t) < 4 ? 4 : static_cast<int>(size_of(t)); }
 
 std::size_t shared_bytes_of(const gemm_problem& p, const gemm_tile& t, const architecture& where) {
   if (t.atom == few_rows) return static_cast<std::size_t>(few_rows_shared_bytes(t));
@@ -118,6 +118,7 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
       candidates.push_back({"wgmma", t::rows, cols, t::depth, t::warps_m, t::warps_n, t{cols}.stages()});
     add_tiles_in_turns(candidates, p);
   }
+  if (multiplies_short_floats(p.type, where)) add_tiles_in_turns(candidates, p);
   // of an element of the result, and of the operands that have one for each
   double epilogue_bytes = 0;
   for (std::size_t k = 0; k < p.steps.size(); ++k)
@@ -178,7 +179,7 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
     std::stable_partition(timed.begin(), timed.end(), [](const auto& t) { return stores_much(t.second); });
   std::vector<gemm_tile> out;
   if (has_few_rows(p, where) && reads_right_in_runs(p)) {
-    if (const auto lines = tile_by_lines(p.rows, where)) out.push_back(*lines);
+    if (const auto lines = tile_by_lines(p.rows, where); lines && !is_narrow(p.type)) out.push_back(*lines);
     for (const gemm_tile& t : few_rows_tiles(p.rows, p.cols, where)) out.push_back(t);
   }
   for (const auto& [time, tile] : timed) out.push_back(tile);
@@ -193,6 +194,7 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   const int width = tile.boxes != 0 ? 2 : epilogue_width(p, along_rows);
   const int threads = tile.warps_m * tile.warps_n * where.lanes;
   kernel_text t(epilogue);
+  if (is_narrow(p.type)) t.line("#include \"kiln/backend/hip/kernels/platform/narrow.hpp\"");
   if (!p.a.is_matrix()) t.line("#include \"kiln/backend/hip/kernels/conv/image_operand.hpp\"");
   const bool wgmma = tile.atom == "wgmma";
   t.line("#include \"kiln/backend/hip/kernels/gemm/",

@@ -16,10 +16,11 @@ constexpr std::string_view mapped_parameters = ", const __grid_constant__ turns_
 /// How the copy unit reads a factor in boxes of `lines` rows or windows; empty where it can't.
 inline std::optional<tensor_boxes> boxes_of(const gemm_problem& p, const gemm_factor& f, std::int64_t rows, int lines) {
   const auto count = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
-  constexpr std::int64_t width = 2;
-  if (size_of(p.type) != width || f.vector != 8 || !f.depth_contiguous || p.batch0 * p.batch1 != 1) return std::nullopt;
+  const auto width = static_cast<int>(size_of(p.type)), depth = gpu::turns_tile::depth_of(width);
+  if (width > 2 || f.vector * width != 16 || !f.depth_contiguous || p.batch0 * p.batch1 != 1) return std::nullopt;
   tensor_boxes to;
-  to.bfloat16 = p.type == dtype::bf16, to.across = static_cast<unsigned>(lines);
+  to.bfloat16 = p.type == dtype::bf16, to.bytes = width == 1;
+  to.along = static_cast<unsigned>(depth), to.across = static_cast<unsigned>(lines);
   if (const auto* m = std::get_if<matrix_argument>(&f.value)) {
     if (m->row_step <= 0) return std::nullopt;
     to.extents[0] = count(p.depth), to.extents[1] = count(rows), to.step_bytes[0] = count(m->row_step * width);
@@ -36,7 +37,7 @@ inline std::optional<tensor_boxes> boxes_of(const gemm_problem& p, const gemm_fa
                         lower[1] + (m.out_rows - 1) * stride[1] - (m.height - 1)};
   constexpr int most_corner = 127, most_stride = 8, most_offset = 255;  // in the copy unit's words
   const std::int64_t taps = p.depth / std::max<std::int64_t>(p.channels, 1);
-  if (p.channels % 64 != 0 || taps * std::max(m.dilation_cols, m.dilation_rows) > most_offset || m.col_step <= 0 ||
+  if (p.channels % depth != 0 || taps * std::max(m.dilation_cols, m.dilation_rows) > most_offset || m.col_step <= 0 ||
       m.row_step <= 0 || m.image_step < 0 || (p.images > 1 && m.image_step == 0))
     return std::nullopt;
   for (std::size_t d = 0; d < 2; ++d) {
@@ -48,7 +49,7 @@ inline std::optional<tensor_boxes> boxes_of(const gemm_problem& p, const gemm_fa
   const std::int64_t extents[] = {p.channels, m.width, m.height, p.images},
                      steps[] = {m.col_step, m.row_step, m.image_step};
   for (std::size_t d = 0; d < 4; ++d) to.extents[d] = count(extents[d]);
-  for (std::size_t d = 0; d < 3; ++d) to.step_bytes[d] = count(std::max<std::int64_t>(steps[d], 8) * width);
+  for (std::size_t d = 0; d < 3; ++d) to.step_bytes[d] = count(std::max<std::int64_t>(steps[d], 16 / width) * width);
   return to;
 }
 
@@ -94,7 +95,13 @@ inline void add_tiles_in_turns(std::vector<gemm_tile>& to, const gemm_problem& p
   for (const int cols : {256, 128, 64}) {
     if (!boxes_of(p, p.b, p.cols, cols)) continue;
     const int boxes = boxes_of_results(p, cols);
-    gemm_tile tile{"wgmma", t::rows, cols, t::depth, t::warps_m, t::warps_n, t{cols, false, boxes}.stages()};
+    gemm_tile tile{"wgmma",
+                   t::rows,
+                   cols,
+                   t::depth_of(static_cast<int>(size_of(p.type))),
+                   t::warps_m,
+                   t::warps_n,
+                   t{cols, false, boxes}.stages()};
     tile.boxes = boxes;
     to.push_back(tile);
     tile.alternate = true;
@@ -123,7 +130,9 @@ inline double time_in_turns(const gemm_tile& t, double steps, double tiles, doub
   constexpr cycles boxes{2060, 530, 0.135, 0.13, 0.03}, boxes_alternate{1710, 550, 0.27, 0.3, 0.064};
   const cycles& c = t.boxes != 0 ? (t.alternate ? boxes_alternate : boxes) : t.alternate ? sums_alternate : sums;
   const double area = static_cast<double>(t.rows) * t.cols, each = std::ceil(tiles / processors);
-  const double products = steps * std::max(area * t.depth / c.rate, c.least_step);
+  // the unit takes as long for twice as many products of factors half as wide
+  constexpr double depth = gpu::turns_tile::depth_of(2);
+  const double products = steps * std::max(area * depth / c.rate, c.least_step);
   const double stored = area * (c.stored + c.by_lane * lane_bytes + c.boxed * boxed_bytes);
   if (!t.alternate) return begin + each * (products + stored);
   return begin + each * std::max(products, (products + stored) / 2) + stored / 2;

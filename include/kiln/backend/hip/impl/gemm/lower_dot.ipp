@@ -7,6 +7,7 @@
 #include "kiln/backend/hip/impl/gemm/stored_form.hpp"
 #include "kiln/backend/hip/impl/gemm/with_epilogue.hpp"
 #include "kiln/backend/hip/lower.hpp"
+#include "kiln/op/quant/float8_dot.hpp"
 
 namespace kiln::hip {
 namespace {
@@ -23,12 +24,14 @@ class dot_kernel final : public gpu_kernel {
  public:
   dot_kernel(fused_contraction from, std::optional<kept_weights> kept, const kernel_request& r,
              const context_pointer& where)
-      : gpu_kernel(where, std::string(kept ? "dot of blocks" : "dot") + (from.epilogue ? "+epilogue" : "")),
+      : gpu_kernel(where,
+                   std::string(kept ? "dot of blocks" : from.body.op.name()) + (from.epilogue ? "+epilogue" : "")),
         body_(std::move(from.body)),
         epilogue_(std::move(from.epilogue)),
         kept_(std::move(kept)),
         type_(r.inputs[body_.operands[0]].type),
-        constant_(r.constants[body_.operands[1]] != nullptr) {}
+        constant_(r.constants[body_.operands[1]] != nullptr),
+        of_rows_(body_.op.is<op::float8_dot>()) {}
   stride_support input_strides(std::size_t i) const override {
     const bool of_weights = kept_ && std::find(kept_->inputs.begin(), kept_->inputs.end(), i) != kept_->inputs.end();
     return of_weights ? stride_support::dense : stride_support::any;
@@ -62,8 +65,8 @@ class dot_kernel final : public gpu_kernel {
       if (made->epilogue) made->epilogue.run(*l.queue, l.out[0].data, extra);
       return;
     }
-    const tensor wide = written_out(l.out[0], right);
-    const std::vector<const tensor*> all = operands(l.in, l.out[0], wide);
+    const tensor factor = right_factor(l.in, l.out[0], right);
+    const std::vector<const tensor*> all = operands(l.in, l.out[0], factor);
     const std::size_t outer = made->outer.extent.size();
     std::vector<std::int64_t> at(outer, 0);
     for (;;) {
@@ -96,24 +99,27 @@ class dot_kernel final : public gpu_kernel {
     extent3 widening_grid;
   };
 
-  // a, b or kept weights written out, the epilogue's operands, the result
-  std::vector<const tensor*> operands(std::span<const tensor> in, const tensor& out, const tensor& wide) const {
-    std::vector<const tensor*> all = {&in[body_.operands[0]], kept_ ? &wide : &in[body_.operands[1]]};
+  // a, b, the epilogue's operands, the result
+  std::vector<const tensor*> operands(std::span<const tensor> in, const tensor& out, const tensor& right) const {
+    std::vector<const tensor*> all = {&in[body_.operands[0]], &right};
     for (std::size_t i : body_.epilogue_inputs) all.push_back(&in[i]);
     all.push_back(&out);
     return all;
   }
 
-  // Kept weights at `data` as the right factor of a result: one matrix, each column's depth contiguous.
-  tensor written_out(const tensor& out, const std::byte* data) const {
-    tensor t;
-    if (!kept_) return t;
+  // The right factor of a result at `data`: the operand, or one matrix for the whole batch, kept weights written out,
+  // which have each column's depth contiguous, or rows that are columns.
+  tensor right_factor(std::span<const tensor> in, const tensor& out, const std::byte* data) const {
+    tensor t = in[body_.operands[1]];
+    if (!kept_ && !of_rows_) return t;
+    const std::size_t last = out.rank() - 1;
+    const std::int64_t depth = kept_ ? kept_->depth : t.lens[1], column = kept_ ? depth : t.strides[0],
+                       along = kept_ ? 1 : t.strides[1];
     t.data = const_cast<std::byte*>(data);
     t.type = type_;
     t.lens = out.lens;
     t.strides = ints(out.rank(), 0);
-    const std::size_t last = out.rank() - 1;
-    t.lens[last - 1] = kept_->depth, t.strides[last - 1] = 1, t.strides[last] = kept_->depth;
+    t.lens[last - 1] = depth, t.strides[last - 1] = along, t.strides[last] = column;
     return t;
   }
   gpu::stored_argument weights(const launch& l) const {
@@ -142,8 +148,8 @@ class dot_kernel final : public gpu_kernel {
     return (library ? built_ : built_here_).get(key_of(in, out), [&] {
       built made;
       if (out[0].elements() != 0) {
-        const tensor wide = written_out(out[0], nullptr);
-        gemm_problem p = problem(operands(in, out[0], wide), made.outer, made.last_entries);
+        const tensor right = right_factor(in, out[0], kept_ ? nullptr : in[body_.operands[1]].data);
+        gemm_problem p = problem(operands(in, out[0], right), made.outer, made.last_entries);
         const row_program* const after = epilogue_ ? &*epilogue_ : nullptr;
         made.unpacks = kept_ && made.outer.extent.empty() && has_few_rows(p, where().arch());
         if (made.unpacks) {
@@ -246,7 +252,7 @@ class dot_kernel final : public gpu_kernel {
   std::optional<row_program> epilogue_;
   std::optional<kept_weights> kept_;
   dtype type_;
-  bool constant_ = false;
+  bool constant_ = false, of_rows_ = false;
   by_sizes<built> built_, built_here_;
 };
 
@@ -275,7 +281,7 @@ std::unique_ptr<kernel> lower_stored(const kernel_request& r, const context_poin
 std::unique_ptr<kernel> lower_dot(const kernel_request& r, const context_pointer& where) {
   auto from = read_contraction(r);
   if (!from) return lower_stored(r, where);
-  if (!from->body.op.is<op::dot>()) return nullptr;
+  if (!from->body.op.is<op::dot>() && !from->body.op.is<op::float8_dot>()) return nullptr;
   return std::make_unique<dot_kernel>(std::move(*from), std::nullopt, r, where);
 }
 

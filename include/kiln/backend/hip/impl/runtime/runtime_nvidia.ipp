@@ -55,8 +55,9 @@ int launch_chained(void* function, const unsigned (&grid)[3], const unsigned (&b
 
 int map_tensor(void* map, const tensor_boxes& how) {
   // numbers of the driver's enumerations
-  constexpr int half = 6, bfloat16 = 9, no_interleave = 0, swizzle_128_bytes = 3, promote_256_bytes = 3, zeros = 0;
-  const int type = how.bfloat16 ? bfloat16 : half;
+  constexpr int byte = 0, half = 6, bfloat16 = 9, no_interleave = 0, swizzle_128_bytes = 3, promote_256_bytes = 3,
+                zeros = 0;
+  const int type = how.bytes ? byte : how.bfloat16 ? bfloat16 : half;
   const unsigned rank = static_cast<unsigned>(how.rank), box[] = {how.along, how.across, 1, 1};
   void* base = const_cast<void*>(how.base);
   if (how.mode == copy_mode::tiled)

@@ -35,6 +35,10 @@ KILN_FN void hold(float (&at)[8]) {
                : "+f"(at[0]), "+f"(at[1]), "+f"(at[2]), "+f"(at[3]), "+f"(at[4]), "+f"(at[5]), "+f"(at[6]),
                  "+f"(at[7])::"memory");
 }
+template <int Count> KILN_FN void hold_sums(float (&at)[Count]) {
+  KILN_UNROLL
+  for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(at[i])::"memory");
+}
 template <class Registers, int Count> KILN_FN void hold_all(Registers (&of)[Count]) {
   KILN_UNROLL
   for (int i = 0; i < Count; ++i) hold(of[i].at);
@@ -59,28 +63,48 @@ KILN_FN void fence_for_wgmma() { fence_shared(); }
   "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "             \
   "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
   "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-// The columns and the type of the factors are part of the instruction's name; `adds` is 0 where sums begin, `operands`
-// are the numbers of the factors and of whether either is transposed.
-#define KILN_WGMMA(adds, cols, type, names, operands, factors, ...)                                                 \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " adds                                                             \
-               ", 0;\n"                                                                                             \
-               "wgmma.mma_async.sync.aligned.m64n" cols "k16.f32." type "." type " {" names "}, " operands ";\n}\n" \
-               : __VA_ARGS__                                                                                        \
+// Columns and depth and the type of the factors are part of the instruction's name; `adds` is 0 where sums begin,
+// `operands` are the numbers of the factors and, of two bytes, of whether either is transposed.
+#define KILN_WGMMA(adds, cols, type, names, operands, factors, ...)                                              \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " adds                                                          \
+               ", 0;\n"                                                                                          \
+               "wgmma.mma_async.sync.aligned.m64n" cols ".f32." type "." type " {" names "}, " operands ";\n}\n" \
+               : __VA_ARGS__                                                                                     \
                : KILN_LIST factors)
-#define KILN_OF_TYPE(adds, cols, names, operands, factors, ...)           \
-  if constexpr (elementary::same<T, f16>)                                 \
-    KILN_WGMMA(adds, cols, "f16", names, operands, factors, __VA_ARGS__); \
-  else                                                                    \
-    KILN_WGMMA(adds, cols, "bf16", names, operands, factors, __VA_ARGS__)
+#define KILN_OF_TYPE(adds, cols, names, operands, factors, ...)                 \
+  if constexpr (elementary::same<T, f16>)                                       \
+    KILN_WGMMA(adds, cols "k16", "f16", names, operands, factors, __VA_ARGS__); \
+  else                                                                          \
+    KILN_WGMMA(adds, cols "k16", "bf16", names, operands, factors, __VA_ARGS__)
+#define KILN_OF_BYTES(adds, cols, names, operands, ...)                             \
+  if constexpr (is_e5m2<T>)                                                         \
+    KILN_WGMMA(adds, cols "k32", "e5m2", names, operands, KILN_BYTES, __VA_ARGS__); \
+  else                                                                              \
+    KILN_WGMMA(adds, cols "k32", "e4m3", names, operands, KILN_BYTES, __VA_ARGS__)
 #define KILN_LIST(...) __VA_ARGS__
+#define KILN_BYTES ("l"(a), "l"(b))
 #define KILN_IN_SHARED ("l"(a), "l"(b), "n"(TransposedA), "n"(TransposedB))
 #define KILN_IN_REGISTERS ("r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TransposedB))
 /// Starts c[64, Sums * 2] += a[64, 16] b[16, Sums * 2], or = where it does not `Add`, worked by four warps: warp w
-/// holds rows 16 w to 16 w + 15, adjacent atoms in the layout of atom_mma's sums.
+/// holds rows 16 w to 16 w + 15, adjacent atoms in the layout of atom_mma's sums. Floats of eight bits have a depth of
+/// 32, are never transposed, and are summed with fewer bits than f32 has.
 template <class T, int TransposedA, int TransposedB, bool Add = true, int Sums>
 KILN_FN void multiply_wgmma(float (&c)[Sums], u64 a, u64 b) {
   static_assert(Sums == 32 || Sums == 64 || (Sums == 128 && Add));
-  if constexpr (Sums == 32 && Add) {
+  if constexpr (sizeof(T) == 1) {
+    static_assert(Sums <= 64 && TransposedA == 0 && TransposedB == 0);
+    if constexpr (Sums == 32 && Add) {
+      KILN_OF_BYTES("1", "64", KILN_NAMES_32, "%32, %33, p, 1, 1", KILN_THIRTY_TWO("+f", 0));
+    } else if constexpr (Sums == 32) {
+      KILN_OF_BYTES("0", "64", KILN_NAMES_32, "%32, %33, p, 1, 1", KILN_THIRTY_TWO("=f", 0));
+    } else if constexpr (Add) {
+      KILN_OF_BYTES("1", "128", KILN_NAMES_64, "%64, %65, p, 1, 1", KILN_THIRTY_TWO("+f", 0),
+                    KILN_THIRTY_TWO("+f", 32));
+    } else {
+      KILN_OF_BYTES("0", "128", KILN_NAMES_64, "%64, %65, p, 1, 1", KILN_THIRTY_TWO("=f", 0),
+                    KILN_THIRTY_TWO("=f", 32));
+    }
+  } else if constexpr (Sums == 32 && Add) {
     KILN_OF_TYPE("1", "64", KILN_NAMES_32, "%32, %33, p, 1, 1, %34, %35", KILN_IN_SHARED, KILN_THIRTY_TWO("+f", 0));
   } else if constexpr (Sums == 32) {
     KILN_OF_TYPE("0", "64", KILN_NAMES_32, "%32, %33, p, 1, 1, %34, %35", KILN_IN_SHARED, KILN_THIRTY_TWO("=f", 0));
@@ -109,7 +133,9 @@ template <class T, int TransposedB, int Sums> KILN_FN void multiply_wgmma(float 
 }
 #undef KILN_IN_REGISTERS
 #undef KILN_IN_SHARED
+#undef KILN_BYTES
 #undef KILN_LIST
+#undef KILN_OF_BYTES
 #undef KILN_OF_TYPE
 #undef KILN_WGMMA
 #undef KILN_NAMES_128
@@ -127,8 +153,11 @@ template <bool DepthContiguous> u64 describe_tile(const void* at) {
 inline void wgmma_fence() {}
 inline void wgmma_commit() {}
 template <int Pending> void wgmma_wait() {}
-template <class T, int TransposedA, int TransposedB, int Sums> void multiply_wgmma(float (&c)[Sums], u64 a, u64 b) {
+inline void hold_sums(const auto&) {}
+template <class T, int TransposedA, int TransposedB, bool Add = true, int Sums>
+void multiply_wgmma(float (&c)[Sums], u64 a, u64 b) {
   static_assert(TransposedA == 0 && TransposedB == 0);
+  constexpr int depth = 32 / sizeof(T);
   const auto element = [](u64 tile, int line, int depth) {
     const u64 at = tile + static_cast<u64>(line * 128 + depth * static_cast<int>(sizeof(T)));
     return widen(*reinterpret_cast<const T*>(at ^ (at >> 7 & 7) << 4));
@@ -136,7 +165,8 @@ template <class T, int TransposedA, int TransposedB, int Sums> void multiply_wgm
   for (int i = 0; i < Sums; ++i) {
     const place p = atom_mma<T>::c_at(lane_index(), i % 8);
     const int row = thread_index() / warp_lanes % 4 * 16 + p.row, col = i / 8 * 16 + p.depth;
-    for (int k = 0; k < 16; ++k) c[i] += element(a, row, k) * element(b, col, k);
+    if (!Add) c[i] = 0;
+    for (int k = 0; k < depth; ++k) c[i] += element(a, row, k) * element(b, col, k);
   }
 }
 #endif

@@ -107,16 +107,18 @@ struct wgmma_tile {
 };
 
 /// A tile of `gemm_in_turns`: one warp has tiles copied, two more what the epilogue reads, and two groups of four sum
-/// 64 rows each or, where they alternate, a tile each, over depths of 64. A block has a multiprocessor for itself and
-/// works tile after tile; results leave in parts of 64 columns, through memory of their own: sums of 32 bits, or a ring
-/// of boxes of the result's elements for each group.
+/// 64 rows each or, where they alternate, a tile each, over depths of 128 bytes. A block has a multiprocessor for
+/// itself and works tile after tile; results leave in parts of 64 columns, through memory of their own: sums of 32
+/// bits, or a ring of boxes of the result's elements for each group.
 struct turns_tile {
-  static constexpr int rows = 128, depth = 64, warps_m = 12, warps_n = 1, copying = 4, part = 64;
-  static constexpr int line_bytes = depth * 2, box_bytes = 64 * part * 2;
+  static constexpr int rows = 128, warps_m = 12, warps_n = 1, copying = 4, part = 64;
+  static constexpr int line_bytes = 128, box_bytes = 64 * part * 2;
   static constexpr int most_stages = 8, block_bytes = 227 * 1024, barrier_bytes = 512;  // of sm_90's shared memory
   int cols;
   bool alternate = false;
   int boxes = 0;  ///< of a group, where results leave through them
+  /// Depths of a step.
+  static constexpr int depth_of(int element_bytes) { return line_bytes / element_bytes; }
   constexpr int stage_bytes() const { return (rows + cols) * line_bytes; }
   constexpr int leaving_bytes() const { return boxes != 0 ? 2 * boxes * box_bytes : rows * staging_step(part) * 4; }
   constexpr int stages() const {

@@ -64,7 +64,7 @@ KILN_FN void gemm_by_lines(const matrix_argument<T>& a, const Weights& weights, 
       KILN_UNROLL
       for (int c = 0; c < chunks; ++c) KILN_UNROLL
       for (int e = 0; e < run / 8; ++e)
-        read_rows<Weights>(x[c][e], a, rows, depth, depth_of(step) + c * chunk + along * run, e * 8);
+        read_rows<T, Weights>(x[c][e], a, rows, depth, depth_of(step) + c * chunk + along * run, e * 8);
       copy_wait<slots - 2>();
       sync_warp();  // all of this slot is there, and nobody reads the one before it
       copy_next();

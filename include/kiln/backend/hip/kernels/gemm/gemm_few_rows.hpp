@@ -5,15 +5,28 @@
 
 namespace kiln::gpu {
 
+/// Eight neighbors as pairs of T; floats of eight bits become f16.
+template <class T, class From> KILN_FN pack<u32, 4> eight_factors(const From* from) {
+  if constexpr (sizeof(From) == 2) {
+    return *reinterpret_cast<const pack<u32, 4>*>(from);
+  } else {
+    static_assert(elementary::same<T, f16>);
+    const pack<u32, 2> in = *reinterpret_cast<const pack<u32, 2>*>(from);
+    pack<u32, 4> to;
+    KILN_UNROLL
+    for (int i = 0; i < 4; ++i) to.at[i] = two_halves<From>(in.at[i / 2] >> i % 2 * 16);
+    return to;
+  }
+}
 /// Elements `at` + `e` to `at` + `e` + 7 of the left rows that a lane has, in the order of the weights' pairs. `at` is
 /// where the lane's piece begins; beyond the depth, and past the last row, they are 0.
-template <class Weights, class T, int Atoms>
-KILN_FN void read_rows(pack<u32, 4> (&x)[Atoms], const matrix_argument<T>& a, int rows, int depth, int at, int e) {
+template <class T, class Weights, class From, int Atoms>
+KILN_FN void read_rows(pack<u32, 4> (&x)[Atoms], const matrix_argument<From>& a, int rows, int depth, int at, int e) {
   KILN_UNROLL
   for (int m = 0; m < Atoms; ++m) {
     const int row = m * 8 + lane_index() / 4;
     x[m] = {};
-    if (row < rows && at < depth) x[m] = *reinterpret_cast<const pack<u32, 4>*>(a.base + row * a.row_step + at + e);
+    if (row < rows && at < depth) x[m] = eight_factors<T>(a.base + row * a.row_step + at + e);
     Weights::order(x[m]);
   }
 }
@@ -78,8 +91,8 @@ KILN_FN void join_warps(const Result& result, const float* sums, int rows, int c
 /// factor of a matrix instruction whose columns are the rows of `a`. Four lanes hold neighboring runs of one weight
 /// row; which depth an instruction takes from which lane does not matter, as long as both factors agree. The warps of a
 /// block share its `Tiles` * 16 columns, each a part of the depth. block_x counts those.
-template <class T, class Weights, int Atoms, int Tiles, int Warps, int Ahead, class Result>
-KILN_FN void gemm_of_few_rows(const matrix_argument<T>& a, const Weights& weights, const Result& result, int rows,
+template <class T, class Weights, int Atoms, int Tiles, int Warps, int Ahead, class From, class Result>
+KILN_FN void gemm_of_few_rows(const matrix_argument<From>& a, const Weights& weights, const Result& result, int rows,
                               int cols, int depth, float* shared) {
   using atom = atom_mma_narrow<T>;
   constexpr int run = Weights::run, chunk = 4 * run, width = Tiles * 16, height = Atoms * 8;
@@ -109,7 +122,7 @@ KILN_FN void gemm_of_few_rows(const matrix_argument<T>& a, const Weights& weight
       KILN_UNROLL
       for (int i = 0; i < run / 8; ++i) {
         pack<u32, 4> x[Atoms];
-        read_rows<Weights>(x, a, rows, depth, c * chunk + along, i * 8);
+        read_rows<T, Weights>(x, a, rows, depth, c * chunk + along, i * 8);
         multiply_runs<T>(sums, weights, pieces[j], x, i);
       }
       if (c + Ahead * Warps < chunks) read(pieces[j], c + Ahead * Warps);

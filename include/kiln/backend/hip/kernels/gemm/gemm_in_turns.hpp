@@ -7,14 +7,14 @@
 namespace kiln::gpu {
 
 #if !KILN_AMD
-/// A factor as the copy unit reads it, a box of 64 depths after the other: rows of a matrix, or windows of images whose
-/// channels are a multiple of 64.
+/// A factor as the copy unit reads it, a box of 128 bytes of the depth after the other: rows of a matrix, or windows of
+/// images whose channels are a multiple of that.
 template <class Factor> struct copied_boxes {
   const Factor& factor;
   int row0;
   KILN_FN copied_boxes(const Factor& factor, int row0) : factor(factor), row0(row0) {}
   KILN_FN void copy(void* to, const tensor_map& map, int step, u64* barrier) const {
-    copy_box(to, map, step * 64, row0, barrier);
+    copy_box(to, map, step * turns_tile::depth_of(sizeof(typename Factor::element)), row0, barrier);
   }
 };
 template <class Factor>
@@ -29,12 +29,46 @@ requires Factor::of_image struct copied_boxes<Factor> {
       row -= (Factor::kernel_rows - 1) * m.dilation_rows, col -= (Factor::kernel_cols - 1) * m.dilation_cols;
   }
   KILN_FN void copy(void* to, const tensor_map& map, int step, u64* barrier) const {
-    auto tap = m.at_depth(step * 64);
+    auto tap = m.at_depth(step * turns_tile::depth_of(sizeof(typename Factor::element)));
     if constexpr (Factor::backwards)
       tap.row = Factor::kernel_rows - 1 - tap.row, tap.col = Factor::kernel_cols - 1 - tap.col;
     copy_windows(to, map, tap.channel, col, row, image, tap.col * m.dilation_cols, tap.row * m.dilation_rows, barrier);
   }
 };
+
+/// A group's products of the first `count` of some stages, where the matrix unit keeps too few bits of its sums: it
+/// sums one part of the columns after the other from 0, and lanes add what it gives to sums of f32. The other group's
+/// products run meanwhile. `begun` is called when those of the first part are there.
+template <class T, int Cols, int Halves, int Sums, int Most, class Begun>
+KILN_FN void add_stages(float (&c)[Halves][Sums], const T* const (&tile_a)[Most], const T* const (&tile_b)[Most],
+                        int count, Begun begun) {
+  constexpr int depth = turns_tile::depth_of(sizeof(T)), at_once = 32 / sizeof(T), wide = Cols < 128 ? Cols : 128;
+  KILN_UNROLL
+  for (int h = 0; h < Halves; ++h) KILN_UNROLL
+  for (int q = 0; q < Cols; q += wide) {
+    float some[wide / 2];
+    wgmma_fence();
+    KILN_UNROLL
+    for (int s = 0; s < Most; ++s) {
+      if (s >= count) continue;
+      KILN_UNROLL
+      for (int d = 0; d < depth; d += at_once) {
+        const u64 a = describe_tile<true>(tile_a[s] + h * 64 * depth + d),
+                  b = describe_tile<true>(tile_b[s] + q * depth + d);
+        if (s == 0 && d == 0)
+          multiply_wgmma<T, 0, 0, false>(some, a, b);
+        else
+          multiply_wgmma<T, 0, 0>(some, a, b);
+      }
+    }
+    wgmma_commit();
+    wgmma_wait<0>();
+    if (h == 0 && q == 0) begun();
+    hold_sums(some);
+    KILN_UNROLL
+    for (int j = 0; j < wide / 2; ++j) c[h][q / 2 + j] += some[j];
+  }
+}
 
 /// `gemm` on the matrix unit of sm_90 that reads shared memory itself, over tiles as `Sized` says (`turns_tile`); both
 /// depths are contiguous, there is no batch, and the depth is not split. A thread has the copy unit fill the stages of
@@ -45,18 +79,21 @@ requires Factor::of_image struct copied_boxes<Factor> {
 template <class T, turns_tile Sized, class A, class B, class Result>
 KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const gemm_sizes& s, const turns_maps& maps,
                            char* shared) {
-  constexpr int rows = Sized.rows, cols = Sized.cols, depth = Sized.depth, part = Sized.part, stages = Sized.stages();
+  constexpr int rows = Sized.rows, cols = Sized.cols, depth = Sized.depth_of(sizeof(T)), part = Sized.part,
+                stages = Sized.stages();
+  constexpr bool adds_stages = sizeof(T) == 1;  // sums of many products lose bits
+  constexpr int joined = cols == 256 ? 2 : 1;   // stages that are summed before lanes add, where these wait the longest
   constexpr int copiers = Sized.copying * 32, multipliers = Sized.warps_m - Sized.copying;
   constexpr bool alternate = Sized.alternate;
   constexpr int group_warps = 4, group_rows = 64, halves = alternate ? 2 : 1, at_once = alternate ? 2 : 1;
-  using atom = atom_mma<T>;
+  using atom = atom_mma<f16>;  // whose lanes hold the same sums
   using part_tile = block_tile<rows, part, depth, multipliers, 1, stages>;
   using boxes = result_boxes<Result, Sized.boxes>;
   const auto stage_a = [&](int place) { return reinterpret_cast<T*>(shared + place * Sized.stage_bytes()); };
   const auto stage_b = [&](int place) { return stage_a(place) + rows * depth; };
   u64* const full = reinterpret_cast<u64*>(shared + Sized.barriers_at());
   u64* const read = full + stages;  // multiplied by all warps that do
-  u64* const turn = read + stages;  // a group may begin its tile: the other one has all that it waited for
+  u64* const turn = read + stages;  // a group may begin its tile: the other one has all that it waited for, or began
   const auto boxes_of = [&](int group) { return boxes(result, shared + Sized.leaving_at(), turn + 2, group); };
   if (thread_index() == 0) {
     KILN_UNROLL
@@ -74,7 +111,7 @@ KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const g
   const int steps = (s.depth + depth - 1) / depth;
   ring_counter<stages> stage;
   if (thread_index() < copiers) {
-    leave_registers<56>();
+    leave_registers<adds_stages ? 40 : 56>();
     // the second and third warp bring a group's operand each
     if constexpr (boxes::brings) {
       const int group = thread_index() / warp_lanes - 1;
@@ -111,7 +148,7 @@ KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const g
       if constexpr (Sized.boxes == 0) sync_some<copiers>(1);  // prefetches are not to run ahead
     }
   } else {
-    take_registers<224>();
+    take_registers<adds_stages ? 232 : 224>();
     const int warp = thread_index() / 32 - Sized.copying, group = warp / group_warps;
     const auto arrive = [&](int place) {
       sync_warp();
@@ -133,26 +170,57 @@ KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const g
       KILN_NO_UNROLL
       for (int k = 0; k < steps; ++k, stage.next()) {
         await_barrier(full + stage.place, stage.round);
-        const T *tile_a = stage_a(stage.place) + (alternate ? 0 : group * group_rows * depth),
-                *tile_b = stage_b(stage.place);
-        wgmma_fence();
-        KILN_UNROLL
-        for (int d = 0; d < depth; d += 16) KILN_UNROLL
-        for (int h = 0; h < halves; ++h)
-          multiply_wgmma<T, 0, 0>(c[h], describe_tile<true>(tile_a + h * group_rows * depth + d),
-                                  describe_tile<true>(tile_b + d));
-        wgmma_commit();
-        wgmma_wait<1>();
-        if (k > 0) arrive(last);
-        last = stage.place;
+        if constexpr (adds_stages) {
+          const T *tiles_a[joined], *tiles_b[joined];
+          int places[joined];
+          const int left = steps - k, together = left < joined ? left : joined;
+          KILN_UNROLL
+          for (int j = 0; j < joined; ++j) {
+            if (j > 0 && j < together) {
+              stage.next();
+              await_barrier(full + stage.place, stage.round);
+            }
+            places[j] = stage.place;
+            tiles_a[j] = stage_a(stage.place) + (alternate ? 0 : group * group_rows * depth);
+            tiles_b[j] = stage_b(stage.place);
+          }
+          // groups that begin together would add together, too, while the unit waits: the second one begins when the
+          // first one's products are there. Neither is a tile ahead where a tile has as many steps as there are stages
+          const bool begins = joined > 1 && k == 0 && steps >= stages;
+          k += together - 1;
+          if (begins && group == 1) await_barrier(turn + 1, i);
+          add_stages<T, cols>(c, tiles_a, tiles_b, together, [&] {
+            if (!begins || group == 1) return;
+            sync_warp();
+            if (lane_index() == 0) arrive_at(turn + 1);
+          });
+          KILN_UNROLL
+          for (int j = 0; j < joined; ++j)
+            if (j < together) arrive(places[j]);
+        } else {
+          const T *tile_a = stage_a(stage.place) + (alternate ? 0 : group * group_rows * depth),
+                  *tile_b = stage_b(stage.place);
+          wgmma_fence();
+          KILN_UNROLL
+          for (int d = 0; d < depth; d += 16) KILN_UNROLL
+          for (int h = 0; h < halves; ++h)
+            multiply_wgmma<T, 0, 0>(c[h], describe_tile<true>(tile_a + h * group_rows * depth + d),
+                                    describe_tile<true>(tile_b + d));
+          wgmma_commit();
+          wgmma_wait<1>();
+          if (k > 0) arrive(last);
+          last = stage.place;
+        }
       }
       if constexpr (alternate) {
         sync_warp();
         if (lane_index() == 0) arrive_at(turn + 1 - group);
         stage.skip(steps);  // the other group's
       }
-      wgmma_wait<0>();
-      arrive(last);
+      if constexpr (!adds_stages) {
+        wgmma_wait<0>();
+        arrive(last);
+      }
       KILN_UNROLL
       for (int h = 0; h < halves; ++h) KILN_UNROLL
       for (int q = 0; q < cols; q += part) {

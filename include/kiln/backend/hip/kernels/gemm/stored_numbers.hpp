@@ -32,6 +32,24 @@ template <class T> struct plain_numbers : stored_argument {
   }
 };
 
+/// Floats of eight bits as they are, pairs of which are f16 of the same values.
+template <class F> struct plain_short_floats : stored_argument {
+  static constexpr int run = 16;
+  using piece = pack<u32, 4>;
+  static KILN_FN plain_short_floats of(const matrix_argument<F>& m) {
+    return {{m.base, m.row_step, nullptr, nullptr, 0, 0, 0}};
+  }
+  static constexpr float unit = 1;
+  static KILN_FN void order(pack<u32, 4>&) {}
+  KILN_FN void read(piece& to, int row, int at, bool inside) const {
+    to = {};
+    if (inside) read_once(to.at, static_cast<const char*>(data) + row * row_bytes + at);
+  }
+  KILN_FN void take(u32 (&to)[2], const piece& from, int i) const {
+    to[0] = two_halves<F>(from.at[i]), to[1] = two_halves<F>(from.at[i] >> 16);
+  }
+};
+
 /// What numbers in blocks have in common: (number - zero) * scale, with a scale of type T for each `Block` of them
 /// along the depth. Zero points are one for all, or with `Zeros` one a block, packed as the numbers are.
 template <class T, int Run, int Block, bool Zeros> struct numbers_in_blocks : stored_argument {

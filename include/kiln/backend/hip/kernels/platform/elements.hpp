@@ -19,7 +19,7 @@ template <class T> inline constexpr bool is_bool = elementary::same<T, bool>;
 template <class T> inline constexpr bool is_signed = !(T(-1) > T(0));
 template <class T> inline constexpr bool is_real = elementary::same<T, float> || elementary::same<T, double>;
 
-/// For a number of at most eight bits (narrow.hpp): what its class converts to, and the type it is computed in.
+/// For a number of at most eight bits (narrow.hpp): the type it is computed in, and how it is read and written.
 template <class T> struct short_number;
 template <class T>
 concept is_short = requires {
@@ -31,7 +31,7 @@ template <class T> KILN_FN auto value_of(T x) {
   if constexpr (elementary::same<T, f16> || elementary::same<T, bf16>)
     return widen(x);
   else if constexpr (is_short<T>)
-    return static_cast<typename short_number<T>::computed>(static_cast<typename short_number<T>::given>(x));
+    return static_cast<typename short_number<T>::computed>(short_number<T>::read(x));
   else if constexpr (is_real<T> || is_bool<T>)
     return x;
   else if constexpr (is_signed<T>)
@@ -50,7 +50,7 @@ template <class To, class From> KILN_FN To stored(From v) {
   } else if constexpr (elementary::same<To, f16> || elementary::same<To, bf16>) {
     return narrow<To>(static_cast<float>(v));
   } else if constexpr (is_short<To>) {
-    return To(stored<typename short_number<To>::computed>(v));
+    return short_number<To>::write(stored<typename short_number<To>::computed>(v));
   } else if constexpr (is_real<From> && !is_real<To>) {
     constexpr int width = sizeof(To) * 8;
     constexpr From top = static_cast<From>(u64(1) << (width - 1)) * (is_signed<To> ? 1 : 2);

@@ -55,6 +55,14 @@ template <class T> u32 two_narrow(float low, float high) {
   const auto one = [](float x) -> u32 { return elementary::same<T, f16> ? half_of_float(x) : bfloat_of_float(x); };
   return one(low) | one(high) << 16;
 }
+template <class F> u32 two_halves(u32 pair) {
+  const auto one = [](u32 byte) -> u32 {
+    F x;
+    x.bits = static_cast<unsigned char>(byte);
+    return half_of_float(static_cast<float>(x));
+  };
+  return one(pair) | one(pair >> 8) << 16;
+}
 inline float greater_or_nan(float a, float b) { return a > b || a != a ? a : b; }
 inline float exp2_device(float x) { return x < -150 ? 0.0f : kiln::exp(x * 0.69314718f); }
 

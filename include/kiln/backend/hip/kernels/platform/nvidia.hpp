@@ -59,6 +59,24 @@ template <class T> KILN_FN u32 two_narrow(float low, float high) {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(to) : "f"(high), "f"(low));
   return to;
 }
+/// The two low bytes, floats of eight bits of type F, as f16 in one register (from sm_89 on).
+template <class F> KILN_FN u32 two_halves(u32 pair) {
+  u32 to;
+  if constexpr (is_e5m2<F>)
+    asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(to) : "h"(static_cast<u16>(pair)));
+  else
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(to) : "h"(static_cast<u16>(pair)));
+  return to;
+}
+/// The nearest float of eight bits of type F to one that is not beyond the greatest (from sm_89 on).
+template <class F> KILN_FN unsigned char short_of_float(float x) {
+  u16 to;
+  if constexpr (is_e5m2<F>)
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(to) : "f"(0.0f), "f"(x));
+  else
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(to) : "f"(0.0f), "f"(x));
+  return static_cast<unsigned char>(to);
+}
 /// The greater of two numbers; NaN where one is.
 KILN_FN float greater_or_nan(float a, float b) {
   float to;

@@ -33,8 +33,8 @@ template <class T> KILN_FN sum_t<T> widen(T x) {
     return float_of_half(x.bits);
   else if constexpr (elementary::same<T, bf16>)
     return bits_as_float(static_cast<u32>(x.bits) << 16);
-  else
-    return x;
+  else  // narrow.hpp: of floats of eight bits
+    return static_cast<sum_t<T>>(x);
 }
 template <class T, class S> KILN_FN T narrow(S x) {
   if constexpr (elementary::same<T, f16>)

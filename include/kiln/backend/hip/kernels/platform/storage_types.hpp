@@ -37,6 +37,9 @@ struct bf16 {
   u16 bits;
 };
 
+/// Whether a float of eight bits (narrow.hpp) has five for its exponent.
+template <class T> inline constexpr bool is_e5m2 = false;
+
 /// N elements that one instruction moves.
 template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pack { T at[N]; };
 
