@@ -59,6 +59,14 @@ inline programs short_products(dtype t) {
     b.output(many.dot(right) + b.input("r", t, {3001, 7, 11}));
     b.output(b.input("theta", t, {5, 2, 3}).dot(b.input("base", t, {1, 3, 10000})).transpose({0, 2, 1}));
     b.output(b.input("x", t, {3, 50, 4, 8}).dot(b.input("w", t, {3, 50, 8, 16})).relu());
+    // few rows of either factor, whose depth or rows are contiguous
+    const value wide = b.input("wide", t, {512, 640}), few = b.input("few", t, {5, 512}),
+                some = b.input("some", t, {640, 3});
+    b.output((few.dot(wide) + b.input("bias", t, {640})).relu());
+    b.output(wide.dot(some));
+    b.output(wide.transpose({1, 0}).dot(few.transpose({1, 0})));
+    b.output(some.transpose({1, 0}).dot(wide.transpose({1, 0})));
+    b.output(b.input("rows", t, {3, 1, 256}).dot(b.input("columns", t, {3, 256, 300})));
     b.output(b.input("turned", t, {40, 4, 8}).transpose({0, 2, 1}).dot(b.input("v", t, {40, 4, 1})));
   });
   return all;

@@ -116,7 +116,8 @@ template <int Mode, int Padding, bool Corners, bool Normalized, int Axes> void c
   g.align_corners = Corners, g.normalized = Normalized;
   const auto [in, expected] = reference_of(
       [&](builder& b) {
-        b.output(b.add(g, b.input("x", dtype::f32, image), b.input("grid", dtype::f32, {2, points, Axes})));
+        const value x = b.input("x", dtype::f32, image);
+        b.output(b.add(g, x, b.input("grid", dtype::f32, {2, points, Axes})));
       },
       [](auto& given) {
         for (float& p : given[1]) p *= Normalized ? 1.4f : 9.0f;

@@ -126,21 +126,21 @@ class attention_kernel final : public gpu_kernel {
     return t;
   }
 
-  // A thread works four rows, of up to 16 in all one, blocks 64 rows or, where these are few, 32; two share a
-  // multiprocessor where memory for that is there. Whether a block has enough.
+  // A thread works eight rows, where few causal tiles differ in their keys four, of up to 16 rows in all one; two
+  // blocks share a multiprocessor where memory for that is there. Whether a block has enough.
   bool tile_on_vectors(attention_tile& t, std::int64_t groups, std::int64_t rows, std::int64_t value_depth,
                        int bytes) const {
-    constexpr int deepest = 256, lanes = 16, wide = 64;
-    const bool few = rows > lanes && groups * ((rows + wide - 1) / wide) < std::int64_t{4} * where().arch().multiprocessors;
-    const int threads = few ? 128 : 256;
+    constexpr int deepest = 256, lanes = 16, block_rows = 64;
+    const bool many = groups * rows >= std::int64_t{4} * block_rows * where().arch().multiprocessors;
+    const int most = rows <= lanes ? 1 : attributes_.causal && !many ? 4 : 8, threads = most == 8 ? 128 : 256;
     attention_tile one = t;
     one.on_vectors = true, one.warps = threads / where().arch().lanes;
     one.value_depth = rounded_up(value_depth, 4 * lanes);
     if (one.value_depth > deepest) return false;
     const std::size_t whole = where().arch().shared_bytes;
     for (const std::size_t room : {whole / 2, whole})
-      for (one.atoms_m = rows <= lanes ? 1 : 4; one.atoms_m > 0; one.atoms_m /= 2)
-        for (one.keys = 64; one.keys >= (room == whole ? lanes : 2 * lanes); one.keys /= 2) {
+      for (one.atoms_m = most; one.atoms_m > 0; one.atoms_m /= 2)
+        for (one.keys = rows <= lanes ? 32 : 64; one.keys >= (room == whole ? lanes : 2 * lanes); one.keys /= 2) {
           one.rows = threads / lanes * one.atoms_m;
           one.shared_bytes = memory_of(one, bytes);
           if (one.shared_bytes > room) continue;
@@ -207,7 +207,8 @@ class attention_kernel final : public gpu_kernel {
     const std::int64_t groups = q.lens[0] * k.lens[1], processors = where().arch().multiprocessors;
     s.tiles = static_cast<int>(t.wgmma ? wgmma_tiles::count(q.lens, k.lens[1], t.warps / 4)
                                        : (std::int64_t{s.group} * s.queries + t.rows - 1) / t.rows);
-    if (t.in_registers && !t.wgmma && s.tiles == 1 && groups < processors)
+    const bool splits = t.in_registers ? !t.wgmma && groups < processors : t.on_vectors && groups < 4 * processors;
+    if (splits && s.tiles == 1)
       s.splits = static_cast<int>(std::clamp<std::int64_t>(
           std::min<std::int64_t>((4 * processors + groups - 1) / groups, s.keys / (2 * t.keys)), 1, 32));
     made.grid = {blocks_of(groups * s.tiles * s.splits)};

@@ -153,7 +153,10 @@ class grouped_kernel final : public gpu_kernel {
     const auto threads_of = [&](int outputs) {
       return x.lens[0] * filters / tile.run * to.planes * to.rows * ((to.cols + outputs - 1) / outputs);
     };
-    int most = tile.run > 1 ? 4 : 8;
+    // of few taps as many as one store moves, so that neighboring threads' accesses meet
+    constexpr int few_taps = 16;
+    const int stored = std::max(4, 16 / static_cast<int>(size_of(x.type)));
+    int most = tile.run > 1 ? 4 : tile.planes * tile.rows * tile.cols < few_taps ? std::min(stored, 8) : 8;
     hold_columns(tile, most);
     while (most > 1 && threads_of(tile.outputs) < std::int64_t{256} * where().arch().multiprocessors)
       hold_columns(tile, most /= 2);

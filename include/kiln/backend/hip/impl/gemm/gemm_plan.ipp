@@ -6,6 +6,7 @@
 #include "kiln/backend/hip/impl/gemm/each.hpp"
 #include "kiln/backend/hip/impl/gemm/few_rows.hpp"
 #include "kiln/backend/hip/impl/gemm/in_turns.hpp"
+#include "kiln/backend/hip/impl/gemm/streamed.hpp"
 #include "kiln/backend/hip/impl/rows/row_text.hpp"
 
 namespace kiln::hip {
@@ -179,6 +180,7 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
     std::stable_partition(timed.begin(), timed.end(), [](const auto& t) { return stores_much(t.second); });
   std::vector<gemm_tile> out;
   if (has_few_rows(p, where) && reads_right_in_runs(p)) out = few_rows_tiles(p.rows, p.cols, where);
+  if (streams(p, where)) out = {{streamed, 1, 1, 1, 1, 1, 1}};
   for (const auto& [time, tile] : timed) out.push_back(tile);
   return out;
 }
@@ -187,6 +189,7 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
                     const architecture& where) {
   if (tile.atom == few_rows) return plan_few_rows(p, epilogue, tile, where);
   if (tile.atom == each_result) return plan_each(p, epilogue);
+  if (tile.atom == streamed) return plan_streamed(p, epilogue, where);
   const bool along_rows = p.steps[0][3] != 1 && p.steps[0][2] == 1;
   // a lane holds two neighbors of a row of a box, and reads operands for those
   const int width = tile.boxes != 0 ? 2 : epilogue_width(p, along_rows);

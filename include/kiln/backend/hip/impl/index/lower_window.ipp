@@ -47,9 +47,9 @@ class pooling_kernel final : public index_kernel {
     return (static_cast<std::size_t>(t.elements()) * size_of(t.type) + aligned - 1) / aligned * aligned;
   }
   std::vector<pass> passes(const tensor& x, const tensor& y) const {
-    std::int64_t taps = 1, of_dims = 0;
-    for (const std::int64_t n : op_.lengths) taps *= n, of_dims += n == 1 ? 0 : n;
-    if (op_.mode != op::pooling_mode::max || taps <= 2 * of_dims) return {{op_, x, y, 0}};
+    std::int64_t taps = 1, longest = 1;
+    for (const std::int64_t n : op_.lengths) taps *= n, longest = std::max(longest, n);
+    if (op_.mode != op::pooling_mode::max || taps <= most_taps || longest == taps) return {{op_, x, y, 0}};
     std::vector<pass> all;
     const std::size_t axes = x.rank() - 2;
     const auto window = detail::resolve_window(x.rank(), op_.stride, op_.dilation, op_.pads).value();

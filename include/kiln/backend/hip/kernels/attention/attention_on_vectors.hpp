@@ -1,5 +1,5 @@
 #pragma once
-#include "kiln/backend/hip/kernels/attention/attention.hpp"
+#include "kiln/backend/hip/kernels/attention/split_keys.hpp"
 
 namespace kiln::gpu {
 
@@ -101,10 +101,26 @@ template <class T, class Tile> struct vector_rows {
       }
     }
   }
-  KILN_FN void store(const block& b, const attention_operand<T>& out) {
+  KILN_FN void join_totals() {
+    KILN_UNROLL
+    for (int r = 0; r < count; ++r)
+      for (int x = 1; x < vector_lanes; x *= 2) total[r] += shuffle_xor(total[r], x);
+  }
+  /// Leaves the rows that exist as `split_sums` reads them.
+  KILN_FN void leave(const block& b, float* own) const {
     KILN_UNROLL
     for (int r = 0; r < count; ++r) {
-      for (int x = 1; x < vector_lanes; x *= 2) total[r] += shuffle_xor(total[r], x);
+      if (row + r >= b.rows()) continue;
+      float* const to = own + (row + r) * split_row(Tile::value_depth);
+      if (lane == 0) to[0] = top[r], to[1] = total[r];
+      KILN_UNROLL
+      for (int c = 0; c < runs; ++c) KILN_UNROLL
+      for (int i = 0; i < 4; ++i) to[2 + (c * vector_lanes + lane) * 4 + i] = sums[r][c][i];
+    }
+  }
+  KILN_FN void store(const block& b, const attention_operand<T>& out) const {
+    KILN_UNROLL
+    for (int r = 0; r < count; ++r) {
       if (b.row0 + row + r >= b.all_rows) continue;
       T* const to = out.base + b.batch * out.batch + at[r].head * out.head + at[r].query * out.row;
       const float by = total[r] == 0 ? 0 : 1 / total[r];
@@ -133,9 +149,12 @@ KILN_FN void attention_on_vectors(const attention_operand<const T>& q, const att
                                   const attention_operand<const T>& v, const attention_operand<T>& out,
                                   const epilogue_operand& mask, const attention_sizes& s, char* shared) {
   using rows = vector_rows<T, Tile>;
-  const typename rows::block block(q, k, v, s, attention_place(s));
-  const key_range range = block.template seen_keys<Causal>(0);
+  const attention_place at(s);
+  const typename rows::block block(q, k, v, s, at);
+  const key_range range = block.template seen_keys<Causal>(at.split);
   rows own(block, shared);
+  // whether any row of this warp exists
+  const bool works = thread_index() / warp_lanes * (warp_lanes / vector_lanes) * rows::count < block.rows();
   block.copy_queries(own.tile_q);
   for (int j0 = range.begin; j0 < range.end; j0 += Tile::keys) {
     sync_block();
@@ -143,6 +162,7 @@ KILN_FN void attention_on_vectors(const attention_operand<const T>& q, const att
     copy_commit();
     copy_wait<0>();
     sync_block();
+    if (!works) continue;
     float scores[rows::count][rows::keys] = {};
     own.multiply_keys(scores);
     sync_warp();
@@ -152,7 +172,12 @@ KILN_FN void attention_on_vectors(const attention_operand<const T>& q, const att
   }
   copy_commit();
   copy_wait<0>();
-  own.store(block, out);
+  own.join_totals();
+  if (s.splits == 1) return own.store(block, out);
+  const split_sums<T, Tile, rows::rows, rows::threads> splits{block, s, at.tile};
+  own.leave(block, splits.all() + static_cast<i64>(at.split) * splits.floats);
+  sync_block();  // the queries' memory is used again
+  if (splits.is_last(shared)) splits.join(out, shared);
 }
 
 }  // namespace kiln::gpu
