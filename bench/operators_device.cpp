@@ -1,15 +1,16 @@
 // Times the large case of each operator in a list on a GPU, in one process: threads compile ahead of the one that runs.
 // Prints a line for each case, as cases end; bench/operators/device.py makes tables of them.
 //
-//     bench_operators_device CASES.txt [--only TEXT] [--first N] [--compilers 12]
+//     bench_operators_device CASES.txt [--only TEXT] [--first N] [--compilers 12] [--check]
 //
 // operator_cases.hpp says what CASES.txt holds; the large case is the last of those whose names differ in their last
-// word. Fields between tabs: the case's number, its name, "ok" or "failed" and the reason; then us a run (replayed, its
-// arguments on the device), kernels, 1e9 bytes a second (the program's operands and results, each once), 1e9
-// multiplications and additions of contractions a second, the bound's us, what bounds ("memory", "products" or
-// "launches"), kernels on the host, and all kernels. Lines that begin with # have the ceilings of the bounds: a large
-// copy, large products of each type, and a kernel that does next to nothing. With --first the cases before the N-th are
-// left out: a kernel that faults ends its process.
+// word. Fields between tabs: the case's number, its name, "ok", "failed" and the reason or, with --check, "wrong" and
+// the difference where results lie farther from the CPU's than the case allows; then us a run (replayed, its arguments
+// on the device), kernels, 1e9 bytes a second (the program's operands and results, each once), 1e9 multiplications and
+// additions of contractions a second, the bound's us, what bounds ("memory", "products" or "launches"), kernels on the
+// host, and all kernels. Lines that begin with # have the ceilings of the bounds: a large copy, large products of each
+// type, and a kernel that does next to nothing. With --first the cases before the N-th are left out: a kernel that
+// faults ends its process.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,6 +22,7 @@
 #include <set>
 #include <thread>
 
+#include "kiln/backend/eigen/eigen_target.hpp"
 #include "kiln/backend/hip/hip_target.hpp"
 #include "kiln/graph/builder.hpp"
 #include "kiln/onnx/import.hpp"
@@ -37,6 +39,7 @@ using bench::case_row;
 struct settings {
   std::string list, only;
   std::size_t first = 0, compilers = 12;
+  bool check = false;
 };
 
 // What a program takes: seconds a run, bytes of its operands and results, and products by operands' type.
@@ -140,6 +143,7 @@ class compiled_ahead {
   struct made {
     std::optional<executable> exe;
     std::vector<argument> inputs;
+    std::vector<argument> expected;  // with --check, of cases whose values are known
     std::string fault;
   };
 
@@ -197,6 +201,10 @@ class compiled_ahead {
     m.exe = compile(onnx::parse_model(model, folder.empty() ? "." : folder.string()).graph, target_, options);
     const auto named = bench::inputs_of(row, model);
     for (const port& p : m.exe->inputs()) m.inputs.push_back(named.at(p.name));
+    if (settings_.check && row.tolerance >= 0)
+      m.expected =
+          compile(onnx::parse_model(model, folder.empty() ? "." : folder.string()).graph, eigen_target(), options)
+              .run(m.inputs);
     return m;
   }
 
@@ -210,8 +218,12 @@ class compiled_ahead {
   std::vector<std::thread> threads_;
 };
 
-std::string measure(compiled_ahead::made m, const hip_target& target, const ceilings& top) {
+std::string measure(compiled_ahead::made m, const hip_target& target, const ceilings& top, const case_row& row) {
   if (!m.exe) return "failed\t" + bench::in_short(m.fault);
+  if (!m.expected.empty())
+    if (const double apart = bench::difference(m.exe->run(m.inputs), m.expected, row.relative);
+        !(apart <= row.tolerance))
+      return fmt::format("wrong\t{:.1e} apart from the CPU's", apart);
   const measured found = run_times(*m.exe, target, m.inputs);
   std::vector<std::string> kernels;
   std::set<std::string> on_host;
@@ -247,6 +259,8 @@ settings read_settings(int argc, char** argv) {
       s.only = next();
     else if (word == "--first")
       s.first = std::stoul(next());
+    else if (word == "--check")
+      s.check = true;
     else if (word == "--compilers")
       s.compilers = std::max(1ul, std::stoul(next()));
     else
@@ -268,7 +282,7 @@ int main(int argc, char** argv) try {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::string line;
     try {
-      line = measure(ahead.take(i), target, top);
+      line = measure(ahead.take(i), target, top, rows[i]);
     } catch (const std::exception& e) {
       line = "failed\t" + bench::in_short(e.what());
     }

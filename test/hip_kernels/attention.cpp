@@ -6,6 +6,7 @@
 #include "kiln/backend/hip/kernels/atom/atom_fma.hpp"
 #include "kiln/backend/hip/kernels/atom/atom_wmma.hpp"
 #include "kiln/backend/hip/kernels/attention/attention_blocks.hpp"
+#include "kiln/backend/hip/kernels/attention/attention_on_vectors.hpp"
 #include "kiln/backend/hip/kernels/attention/attention_plain.hpp"
 #include "kiln/backend/hip/kernels/attention/attention_staged.hpp"
 
@@ -110,6 +111,25 @@ void check_mma(const sizes& z, double bound = kiln::elementary::same<T, f16> ? 2
                    p.rows(static_cast<const T*>(p.v.data()), z.kv_heads, z.keys, z.value_depth),
                    p.rows(p.out.data(), z.heads, z.queries, z.value_depth), p.template device_mask<Mask>(), s, shared);
              });
+  p.template check<Mask, Causal>(bound);
+}
+
+template <class T, class Tile, mask_kind Mask, bool Causal> void check_on_vectors(const sizes& z, double bound) {
+  constexpr attention_memory memory = vector_rows<T, Tile>::memory;
+  problem<T> p(z);
+  attention_sizes s = p.device_sizes(memory.rows);
+  const auto tiles = static_cast<std::size_t>(s.tiles * z.batch * z.kv_heads);
+  std::vector<float> partial(tiles * static_cast<std::size_t>(z.splits * split_floats(memory.rows, Tile::value_depth)));
+  std::vector<int> arrivals(tiles);
+  s.partial = partial.data(), s.arrivals = arrivals.data();
+  run_grid(static_cast<int>(tiles) * z.splits, 1, Tile::warps * warp_lanes, memory.bytes_on_vectors(),
+           [&](char* shared) {
+             attention_on_vectors<T, Tile, Mask, Causal>(
+                 p.rows(static_cast<const T*>(p.q.data()), z.heads, z.queries, z.depth),
+                 p.rows(static_cast<const T*>(p.k.data()), z.kv_heads, z.keys, z.depth),
+                 p.rows(static_cast<const T*>(p.v.data()), z.kv_heads, z.keys, z.value_depth),
+                 p.rows(p.out.data(), z.heads, z.queries, z.value_depth), p.template device_mask<Mask>(), s, shared);
+           });
   p.template check<Mask, Causal>(bound);
 }
 
@@ -352,6 +372,20 @@ TEST(device_attention, sequences_in_blocks_of_any_depth_with_sinks_and_bounds) {
     });
     p.check(1e-5, softcap, bounded);
   }
+}
+
+// Rows a thread, warps, keys, depths, elements of a copy.
+TEST(device_attention, on_the_vector_unit) {
+  check_on_vectors<float, attention_tile<4, 2, 32, 32, 64, 4>, mask_kind::none, false>({2, 4, 4, 21, 70, 32, 64}, 1e-5);
+  check_on_vectors<float, attention_tile<4, 2, 64, 48, 64, 4>, mask_kind::adds, true>({1, 4, 2, 33, 50, 40, 44}, 1e-5);
+  check_on_vectors<float, attention_tile<1, 4, 16, 32, 128, 1>, mask_kind::keeps, false>({2, 6, 2, 3, 41, 29, 71},
+                                                                                         1e-5);
+  check_on_vectors<float, attention_tile<2, 1, 32, 16, 64, 2>, mask_kind::none, true>({1, 2, 1, 9, 9, 14, 62}, 1e-5);
+  check_on_vectors<float, attention_tile<1, 4, 16, 32, 64, 4>, mask_kind::keeps, false>({2, 6, 2, 1, 100, 32, 40, 3},
+                                                                                        1e-5);
+  check_on_vectors<float, attention_tile<1, 8, 32, 16, 128, 4>, mask_kind::adds, true>({1, 8, 2, 2, 70, 16, 72, 4},
+                                                                                       1e-5);
+  check_on_vectors<f16, attention_tile<2, 2, 32, 32, 64, 8>, mask_kind::none, true>({1, 2, 2, 20, 40, 32, 64}, 2e-3);
 }
 
 }  // namespace

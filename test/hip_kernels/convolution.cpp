@@ -1,11 +1,12 @@
 // Images as factors of products, forwards and backwards, and convolutions of a channel each, lane by lane.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 
 #include "emulated_device.hpp"
 #include "kiln/backend/hip/kernels/atom/atom_fma.hpp"
-#include "kiln/backend/hip/kernels/conv/depthwise.hpp"
+#include "kiln/backend/hip/kernels/conv/grouped.hpp"
 #include "kiln/backend/hip/kernels/conv/image_operand.hpp"
 #include "kiln/backend/hip/kernels/conv/phases.hpp"
 #include "kiln/backend/hip/kernels/gemm/gemm.hpp"
@@ -144,47 +145,143 @@ TEST(device_convolution, phases_part_the_result) {
   check_phases<1, 4, 3, 2>();
 }
 
-template <int Channels, int Outputs, int Stride, int Dilation>
-void check_depthwise(int channels, int height, int width, int out_rows, int out_cols) {
-  constexpr int batch = 2, pad = 1;
-  const bool last = Channels > 1;
-  const auto x = random_values<float>(static_cast<std::size_t>(batch * channels * height * width), 1),
-             w = random_values<float>(static_cast<std::size_t>(rows * cols * channels), 2);
-  std::vector<float> y(static_cast<std::size_t>(batch * channels * out_rows * out_cols), 77);
-  depthwise_sizes s{};
-  s.image_step = i64{channels} * height * width;
-  s.channel_step = last ? 1 : i64{height} * width, s.col_step = last ? channels : 1, s.row_step = s.col_step * width;
-  s.channels = channels, s.height = height, s.width = width, s.out_rows = out_rows, s.out_cols = out_cols;
-  s.stride_rows = 2, s.dilation_rows = 1, s.pad_rows = pad, s.pad_cols = pad;
-  s.work = i64{batch} * channels / Channels * out_rows * ((out_cols + Outputs - 1) / Outputs);
-  const int pixels = out_rows * out_cols;
-  const stores result{{{y.data(), {i64{channels} * pixels, 0, last ? channels : 1, last ? 1 : pixels}, pixels}}};
-  using tile = depthwise_tile<Channels, Outputs, rows, cols, Stride, Dilation>;
-  for (i64 at = 0; at < s.work; ++at) depthwise<tile>(x.data(), w.data(), result, s, at);
+// Groups of channels, two images, by the definition: forwards an output gathers, backwards an input scatters.
+template <grouped_tile Tile> void check_grouped(int groups, const int (&in)[3], const int (&out)[3]) {
+  constexpr int batch = 2;
+  const int channels = groups * Tile.depth, filters = groups * Tile.filters;
+  const int pixels_in = in[0] * in[1] * in[2], pixels = out[0] * out[1] * out[2];
+  constexpr int kernel[3] = {Tile.planes, Tile.rows, Tile.cols},
+                stride[3] = {Tile.stride_planes, Tile.stride_rows, Tile.stride_cols},
+                dilation[3] = {Tile.dilation_planes, Tile.dilation_rows, Tile.dilation_cols},
+                pad[3] = {Tile.pad_planes, Tile.pad_rows, Tile.pad_cols};
+  constexpr int taps = kernel[0] * kernel[1] * kernel[2];
+  const auto x = random_values<float>(static_cast<std::size_t>(batch * channels * pixels_in), 1),
+             w = random_values<float>(static_cast<std::size_t>(Tile.depth * taps * filters), 2);
+  std::vector<float> y(static_cast<std::size_t>(batch * filters * pixels), 77);
+  grouped_sizes s{};
+  s.image_step = i64{channels} * pixels_in;
+  s.channel_step = Tile.last ? 1 : pixels_in, s.col_step = Tile.last ? channels : 1;
+  s.row_step = s.col_step * in[2], s.plane_step = s.row_step * in[1];
+  s.filters = filters, s.planes = in[0], s.height = in[1], s.width = in[2];
+  s.out_planes = out[0], s.out_rows = out[1], s.out_cols = out[2];
+  s.work = i64{batch} * filters / Tile.run * out[0] * out[1] * ((out[2] + Tile.outputs - 1) / Tile.outputs);
+  const stores result{
+      {{y.data(), {i64{filters} * pixels, 0, Tile.last ? filters : 1, Tile.last ? 1 : pixels}, pixels}}};
+  for (int at = 0; at < s.work; ++at) grouped_convolution<Tile>(x.data(), w.data(), result, s, at);
+
+  std::vector<double> expected(y.size(), 0);
+  const auto each = [](const int(&extent)[3], auto&& f) {
+    for (int p = 0; p < extent[0]; ++p)
+      for (int r = 0; r < extent[1]; ++r)
+        for (int c = 0; c < extent[2]; ++c) f(std::array{p, r, c});
+  };
+  const auto place = [](const int(&extent)[3], const std::array<int, 3>& at) {
+    return (at[0] * extent[1] + at[1]) * extent[2] + at[2];
+  };
   for (int n = 0; n < batch; ++n)
-    for (int c = 0; c < channels; ++c)
-      for (int i = 0; i < out_rows; ++i)
-        for (int j = 0; j < out_cols; ++j) {
-          double sum = 0;
-          for (int a = 0; a < rows; ++a)
-            for (int b = 0; b < cols; ++b) {
-              const int r = i * 2 + a - pad, q = j * Stride + b * Dilation - pad;
-              if (r < 0 || r >= height || q < 0 || q >= width) continue;
-              sum += double{x[static_cast<std::size_t>(n * s.image_step + c * s.channel_step + r * s.row_step +
-                                                       q * s.col_step)]} *
-                     double{w[static_cast<std::size_t>((a * cols + b) * channels + c)]};
-            }
-          const i64 at =
-              n * result.place.step[0] + (i * out_cols + j) * result.place.step[2] + c * result.place.step[3];
-          ASSERT_NEAR(static_cast<double>(y[static_cast<std::size_t>(at)]), sum, 1e-5) << n << c << i << j;
-        }
+    for (int f = 0; f < filters; ++f)
+      each(Tile.backwards ? in : out, [&](const std::array<int, 3>& p) {
+        each(kernel, [&](const std::array<int, 3>& k) {
+          std::array<int, 3> q{};
+          const int(&to)[3] = Tile.backwards ? out : in;
+          for (std::size_t d = 0; d < 3; ++d) {
+            q[d] = p[d] * stride[d] + k[d] * dilation[d] - pad[d];
+            if (q[d] < 0 || q[d] >= to[d]) return;
+          }
+          const int from = place(in, Tile.backwards ? p : q), at = place(out, Tile.backwards ? q : p);
+          for (int c = 0; c < Tile.depth; ++c) {
+            const int channel = f / Tile.filters * Tile.depth + c;
+            expected[static_cast<std::size_t>(n * filters * pixels + at * (Tile.last ? filters : 1) +
+                                              f * (Tile.last ? 1 : pixels))] +=
+                double{x[static_cast<std::size_t>(n * s.image_step + channel * s.channel_step + from * s.col_step)]} *
+                double{w[static_cast<std::size_t>((c * taps + place(kernel, k)) * filters + f)]};
+          }
+        });
+      });
+  for (std::size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(static_cast<double>(y[i]), expected[i], 1e-5) << i;
 }
 
 TEST(device_convolution, a_channel_each) {
-  check_depthwise<4, 4, 1, 1>(8, 7, 9, 4, 10);
-  check_depthwise<2, 2, 2, 2>(6, 8, 9, 4, 5);
-  check_depthwise<1, 8, 1, 1>(3, 7, 9, 4, 10);
-  check_depthwise<1, 4, 2, 1>(3, 7, 9, 4, 5);
+  // four channels a thread, four neighbors of a row
+  check_grouped<{.run = 4,
+                 .outputs = 4,
+                 .last = true,
+                 .rows = 3,
+                 .cols = 2,
+                 .part = 2,
+                 .stride_rows = 2,
+                 .pad_rows = 1,
+                 .pad_cols = 1}>(8, {1, 7, 9}, {1, 4, 10});
+  check_grouped<{.run = 2,
+                 .outputs = 2,
+                 .last = true,
+                 .rows = 3,
+                 .cols = 2,
+                 .part = 2,
+                 .stride_rows = 2,
+                 .stride_cols = 2,
+                 .dilation_cols = 2,
+                 .pad_rows = 1,
+                 .pad_cols = 1}>(6, {1, 8, 9}, {1, 4, 5});
+  check_grouped<{.outputs = 8, .rows = 3, .cols = 2, .part = 2, .stride_rows = 2, .pad_rows = 1, .pad_cols = 1}>(
+      3, {1, 7, 9}, {1, 4, 10});
+  check_grouped<{.outputs = 4,
+                 .planes = 2,
+                 .rows = 3,
+                 .cols = 2,
+                 .part = 2,
+                 .stride_planes = 2,
+                 .stride_cols = 2,
+                 .dilation_planes = 2,
+                 .pad_planes = 1,
+                 .pad_cols = 1}>(3, {5, 7, 9}, {3, 5, 5});
+}
+TEST(device_convolution, few_channels_a_group) {
+  check_grouped<{.outputs = 4, .depth = 3, .filters = 2, .rows = 3, .cols = 2, .part = 2, .pad_rows = 1}>(3, {1, 5, 7},
+                                                                                                          {1, 5, 6});
+  check_grouped<{.outputs = 2, .last = true, .depth = 2, .filters = 3, .rows = 2, .cols = 3, .part = 3, .pad_cols = 1}>(
+      2, {1, 5, 7}, {1, 4, 7});
+}
+TEST(device_convolution, rows_of_a_window_are_held_in_parts) {
+  check_grouped<{.outputs = 4, .cols = 11, .part = 4, .pad_cols = 5}>(3, {1, 2, 19}, {1, 2, 19});
+  check_grouped<{.outputs = 2, .cols = 5, .part = 2, .stride_cols = 3, .dilation_cols = 4, .pad_cols = 1}>(
+      2, {1, 1, 40}, {1, 1, 9});
+}
+TEST(device_convolution, transposed_with_few_channels_a_group) {
+  check_grouped<{.outputs = 4,
+                 .rows = 4,
+                 .cols = 4,
+                 .part = 4,
+                 .stride_rows = 2,
+                 .stride_cols = 2,
+                 .pad_rows = 1,
+                 .pad_cols = 1,
+                 .backwards = true}>(3, {1, 4, 5}, {1, 8, 10});
+  check_grouped<{.run = 2,
+                 .outputs = 4,
+                 .last = true,
+                 .rows = 2,
+                 .cols = 5,
+                 .part = 5,
+                 .stride_cols = 2,
+                 .dilation_cols = 3,
+                 .pad_cols = 5,
+                 .backwards = true}>(4, {1, 3, 6}, {1, 4, 14});
+  check_grouped<{.outputs = 6,
+                 .depth = 3,
+                 .filters = 2,
+                 .planes = 2,
+                 .rows = 2,
+                 .cols = 2,
+                 .part = 2,
+                 .stride_planes = 2,
+                 .stride_rows = 3,
+                 .stride_cols = 3,
+                 .pad_planes = 1,
+                 .backwards = true}>(2, {3, 2, 4}, {5, 6, 13});
+  // windows that begin past the padding
+  check_grouped<{.outputs = 2, .cols = 2, .part = 2, .stride_cols = 2, .pad_cols = 7, .backwards = true}>(2, {1, 1, 9},
+                                                                                                          {1, 1, 6});
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include "kiln/backend/hip/kernels/atom/atom_fma.hpp"
 #include "kiln/backend/hip/kernels/atom/atom_mma.hpp"
 #include "kiln/backend/hip/kernels/atom/atom_wmma.hpp"
+#include "kiln/backend/hip/kernels/gemm/gemm_each.hpp"
+#include "kiln/backend/hip/kernels/gemm/gemm_streamed.hpp"
 
 using namespace kiln::gpu;
 
@@ -119,6 +121,101 @@ TEST(device_gemm, lanes_of_gfx11) {
 TEST(device_gemm, many_tiles_are_counted_in_bands) {
   using tiny = block_tile<16, 16, 16, 1, 1, 2>;
   check<atom_mma<f16>, tiny, true, true, 8, false>({1, 1, 16 * 11, 56, 16, 1});
+}
+
+// A thread a run of results: [batch0, batch1, m, n], the left factor's rows contiguous, the right one's columns, or
+// their depths; entries past those asked for stay as they were.
+template <class T, int Width, bool AlongRows, bool Joined> void check_each(const sizes& z, bool depth) {
+  const int batch = z.batch0 * z.batch1, entries = batch - 1;
+  const auto a = random_values<T>(static_cast<std::size_t>(batch * z.m * z.k), 1),
+             b = random_values<T>(static_cast<std::size_t>(z.batch0 * z.n * z.k), 2),
+             bias = random_values<T>(static_cast<std::size_t>(z.n), 3);
+  std::vector<T> c(static_cast<std::size_t>(batch * z.m * z.n), narrow<T>(77.0f));
+  const matrix_argument<T> fa{a.data(), {z.batch1 * z.m * z.k, z.m * z.k}, depth ? z.k : 1, depth ? 1 : z.m},
+      fb{b.data(), {z.n * z.k, 0}, depth ? z.k : 1, depth ? 1 : z.n};
+  const doubled<T, Width, AlongRows> result{
+      {{c.data(), {z.batch1 * z.m * z.n, z.m * z.n, AlongRows ? 1 : z.n, AlongRows ? z.m : 1}, 0}},
+      {bias.data(), {0, 0, 0, 1}}};
+  const int length = AlongRows ? z.m : z.n, runs = (length + Width - 1) / Width * (AlongRows ? z.n : z.m);
+  const gemm_sizes s{z.m, z.n, z.k, runs, 1, z.batch1, 1, nullptr, nullptr, entries};
+  for (int at = 0; at < runs * batch + 5; ++at) gemm_each<Joined>(fa, fb, result, s, at);
+  for (int e = 0; e < batch; ++e)
+    for (int i = 0; i < z.m; ++i)
+      for (int j = 0; j < z.n; ++j) {
+        double sum = 0;
+        for (int k = 0; k < z.k; ++k)
+          sum += static_cast<double>(
+                     widen(a[static_cast<std::size_t>(e * z.m * z.k + (depth ? i * z.k + k : k * z.m + i))])) *
+                 static_cast<double>(widen(
+                     b[static_cast<std::size_t>(e / z.batch1 * z.n * z.k + (depth ? j * z.k + k : k * z.n + j))]));
+        const double expected =
+            e < entries ? 2 * sum + static_cast<double>(widen(bias[static_cast<std::size_t>(j)])) : 77;
+        ASSERT_NEAR(static_cast<double>(
+                        widen(c[static_cast<std::size_t>(e * z.m * z.n + (AlongRows ? j * z.m + i : i * z.n + j))])),
+                    expected, 1e-3 * (1 + std::abs(expected)))
+            << e << " " << i << " " << j;
+      }
+}
+TEST(device_gemm, a_thread_a_run_of_results) {
+  check_each<float, 1, false, false>({3, 2, 7, 11, 9, 1}, true);
+  check_each<float, 4, false, true>({1, 3, 5, 16, 8, 1}, false);
+  check_each<float, 2, false, true>({2, 2, 3, 10, 7, 1}, false);
+  check_each<f16, 2, true, true>({2, 3, 2, 9, 3, 1}, false);
+  check_each<double, 2, true, false>({2, 1, 6, 5, 4, 1}, true);
+}
+
+// Few rows of either factor; the other one's depth or its rows contiguous. `form` runs the kernel of a block.
+template <class T, bool Left, class Form>
+void check_streamed(const sizes& z, bool along, int lines, int threads, Form form) {
+  const int entries = z.batch0 * z.batch1, many_rows = Left ? z.n : z.m, few_rows = Left ? z.m : z.n;
+  const auto many = random_values<T>(static_cast<std::size_t>(entries * many_rows * z.k), 1),
+             few = random_values<T>(static_cast<std::size_t>(entries * few_rows * z.k), 2),
+             bias = random_values<T>(static_cast<std::size_t>(z.n), 3);
+  std::vector<T> c(static_cast<std::size_t>(entries * z.m * z.n), narrow<T>(77.0f));
+  const auto dense = [&](const std::vector<T>& x, int rows, bool deep) {
+    return matrix_argument<T>{x.data(), {z.batch1 * rows * z.k, rows * z.k}, deep ? z.k : 1, deep ? 1 : rows};
+  };
+  const auto fm = dense(many, many_rows, along), ff = dense(few, few_rows, true);
+  const doubled<T, 1, false> result{{{c.data(), {z.batch1 * z.m * z.n, z.m * z.n, z.n, 1}, 0}},
+                                    {bias.data(), {0, 0, 0, 1}}};
+  const int parts = (many_rows + lines - 1) / lines;
+  const gemm_sizes s{z.m, z.n, z.k, 1, parts, z.batch1, 1, nullptr, nullptr, 0};
+  run_grid(parts * entries, 1, threads, 65536,
+           [&](char* shared) { form(Left ? ff : fm, Left ? fm : ff, result, s, reinterpret_cast<sum_t<T>*>(shared)); });
+  for (int e = 0; e < entries; ++e)
+    for (int i = 0; i < z.m; ++i)
+      for (int j = 0; j < z.n; ++j) {
+        const int line = Left ? j : i, f = Left ? i : j;
+        double sum = 0;
+        for (int k = 0; k < z.k; ++k)
+          sum += static_cast<double>(widen(many[static_cast<std::size_t>(
+                     e * many_rows * z.k + (along ? line * z.k + k : k * many_rows + line))])) *
+                 static_cast<double>(widen(few[static_cast<std::size_t>((e * few_rows + f) * z.k + k)]));
+        const double expected = 2 * sum + static_cast<double>(widen(bias[static_cast<std::size_t>(j)]));
+        ASSERT_NEAR(static_cast<double>(widen(c[static_cast<std::size_t>((e * z.m + i) * z.n + j)])), expected,
+                    2e-3 * (1 + std::abs(expected)))
+            << e << " " << i << " " << j;
+      }
+}
+TEST(device_gemm, few_rows_by_a_factor_that_is_read_once) {
+  const auto along = [](const auto& a, const auto& b, const auto& r, const gemm_sizes& s, auto*) {
+    gemm_streamed_along<4, true, true, 2, 4>(a, b, r, s);
+  };
+  check_streamed<float, true>({1, 1, 3, 37, 300, 1}, true, 8, 128, along);
+  check_streamed<f16, true>({2, 2, 4, 16, 264, 1}, true, 8, 128, along);
+  check_streamed<float, false>({1, 2, 21, 2, 132, 1}, true, 8, 64,
+                               [](const auto& a, const auto& b, const auto& r, const gemm_sizes& s, auto*) {
+                                 gemm_streamed_along<2, false, false, 4, 2>(a, b, r, s);
+                               });
+  const auto across = [](const auto& a, const auto& b, const auto& r, const gemm_sizes& s, auto* shared) {
+    gemm_streamed_across<4, true, 8, 3>(a, b, r, s, shared);
+  };
+  check_streamed<float, true>({2, 1, 3, 44, 101, 1}, false, 32, 96, across);
+  check_streamed<f16, true>({1, 1, 4, 72, 37, 1}, false, 64, 96, across);
+  check_streamed<double, false>({1, 2, 34, 1, 50, 1}, false, 8, 64,
+                                [](const auto& a, const auto& b, const auto& r, const gemm_sizes& s, auto* shared) {
+                                  gemm_streamed_across<1, false, 4, 2>(a, b, r, s, shared);
+                                });
 }
 
 }  // namespace

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "emulated_device.hpp"
 #include "kiln/backend/hip/kernels/index/boxes.hpp"
 #include "kiln/backend/hip/kernels/index/index.hpp"
 #include "kiln/core/argument.hpp"
+#include "kiln/op/dynamic/progression.hpp"
 #include "kiln/op/dynamic/selection.hpp"
 
 namespace kiln::testing {
@@ -93,6 +95,40 @@ TEST(device_selection, places_of_slices) {
       ASSERT_EQ(places[at++], static_cast<int>(k));
     }
   EXPECT_EQ(at, places.size());
+}
+
+template <class T> void check_range(T start, T limit, T delta) {
+  const auto one = [](T v) { return argument::of<T>({}, std::span<const T>(&v, 1)); };
+  const argument in[] = {one(start), one(limit), one(delta)};
+  const argument expected = op::progression{}.produce(in)[0];
+  i64 count = -7;
+  count_range(&count, start, limit, delta);
+  ASSERT_EQ(count, expected.get_shape().lens[0].value());
+  std::vector<T> out(static_cast<std::size_t>(count));
+  for (i64 at = 0; at < count; ++at) range_element(out.data(), start, delta, at);
+  for (std::size_t k = 0; k < out.size(); ++k) ASSERT_EQ(out[k], expected.as<T>()[k]) << k;
+}
+TEST(device_selection, ranges) {
+  check_range<float>(0.5f, 10, 0.7f);
+  check_range<double>(3, -2, -0.25);
+  check_range<float>(3, 3, 1);
+  check_range<std::int64_t>(5, 100, 7);
+  check_range<std::int64_t>(5, 100, -7);
+  constexpr auto least = std::numeric_limits<std::int64_t>::min(), most = std::numeric_limits<std::int64_t>::max();
+  check_range<std::int64_t>(least, most, most / 3);
+  check_range<std::int64_t>(most, least, least);
+  check_range<std::int32_t>(-2000000000, 2000000000, 1500000000);
+  check_range<unsigned char>(3, 250, 100);
+  const auto count_of = [](auto start, auto limit, auto delta) {
+    i64 count = 0;
+    count_range(&count, start, limit, delta);
+    return count;
+  };
+  EXPECT_EQ(count_of(1.0f, 2.0f, 0.0f), range_without_step);
+  EXPECT_EQ(count_of(1, 2, 0), range_without_step);
+  EXPECT_EQ(count_of(1.0f, 2.0f, 1e-30f), range_without_end);
+  EXPECT_EQ(count_of(1.0f, NAN, 1.0f), range_without_end);
+  EXPECT_GT(count_of(std::int64_t{0}, most, std::int64_t{1}), most_of_range);
 }
 
 template <bool Centered, bool Least, int Lanes = 64> void check_boxes(i64 boxes, i64 most) {

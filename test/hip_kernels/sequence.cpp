@@ -270,31 +270,34 @@ TEST(device_random, numbers_are_those_of_the_op) {
   }
 }
 
-template <bool HalfPixel, bool Greatest> void check_regions(std::int64_t samples) {
+template <bool HalfPixel, bool Greatest, int Each> void check_regions(std::int64_t samples) {
+  constexpr std::int64_t channels = 5;
   op::roi_align r;
   r.height = 2, r.width = 3, r.samples = samples, r.scale = .7f, r.half_pixel = HalfPixel, r.greatest = Greatest;
   const auto make = [&](builder& b) {
-    const value x = b.input("x", dtype::f32, {2, 2, 8, 9}), rois = b.input("rois", dtype::f32, {4, 4});
+    const value x = b.input("x", dtype::f32, {2, channels, 8, 9}), rois = b.input("rois", dtype::f32, {4, 4});
     b.output(b.add(r, x, rois,
                    b.constant(literal::of<std::int64_t>({dtype::i64, {4}}, std::vector<std::int64_t>{0, 1, 1, -1}))));
   };
   const auto [in, expected] =
       reference_of(make, [](auto& given) { given[1] = {1, 1, 6, 5, 0, 2, 30, 7, 4, 4, 4, 4, -3, -2, 3, 9}; });
   const float *x = in[0].data(), *rois = in[1].data();
-  std::vector<float> out(4 * 2 * 2 * 3);
-  const roi_sizes n{2, 2, 8, 9, 2, 3, samples, double{.7f}};
+  std::vector<float> out(4 * channels * 2 * 3);
+  constexpr i64 groups = (channels + Each - 1) / Each;
+  const roi_sizes n{2, channels, 8, 9, 2, 3, samples, groups, double{.7f}};
   const i64 batches[] = {0, 1, 1, -1};
   int faults = 0;
-  each_element(4 * 2 * 2 * 3,
-               [&](i64 at) { roi_align<HalfPixel, Greatest>(out.data(), x, rois, batches, n, at, &faults); });
+  each_element(4 * groups * 2 * 3,
+               [&](i64 at) { roi_align<HalfPixel, Greatest, Each>(out.data(), x, rois, batches, n, at, &faults); });
   EXPECT_EQ(faults, 0);
   expect_values(out, expected[0], 1e-6);
 }
 TEST(device_regions, bins) {
-  check_regions<true, false>(0);
-  check_regions<false, true>(2);
-  check_regions<false, false>(0);
-  check_regions<false, true>(-1);
+  check_regions<true, false, 1>(0);
+  check_regions<false, true, 2>(2);
+  check_regions<false, false, 4>(0);
+  check_regions<false, true, 4>(-1);
+  check_regions<true, true, 8>(0);
 }
 
 // Every code is read as core reads it, and what is stored is what core makes of the number.

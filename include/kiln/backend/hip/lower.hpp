@@ -70,12 +70,14 @@ std::unique_ptr<kernel> lower_select(const kernel_request& r, const context_poin
 std::unique_ptr<kernel> lower_window(const kernel_request& r, const context_pointer& where);
 /// Recurrent layers.
 std::unique_ptr<kernel> lower_recurrent(const kernel_request& r, const context_pointer& where);
-/// Other recurrences over sequences, and ops of a kernel of their own: determinants, random numbers, regions.
+/// Sums of few elements along axes: resizing, sampling at positions, regions.
+std::unique_ptr<kernel> lower_sampling(const kernel_request& r, const context_pointer& where);
+/// Other recurrences over sequences, and ops of a kernel of their own: determinants, random numbers.
 std::unique_ptr<kernel> lower_sequence(const kernel_request& r, const context_pointer& where);
 /// Matrix products with their epilogue.
 std::unique_ptr<kernel> lower_dot(const kernel_request& r, const context_pointer& where);
-/// Convolutions whose filters read a channel each, with their epilogue.
-std::unique_ptr<kernel> lower_depthwise(const kernel_request& r, const context_pointer& where);
+/// Convolutions of few channels a group, depthwise ones among them, forwards and transposed, with their epilogue.
+std::unique_ptr<kernel> lower_grouped(const kernel_request& r, const context_pointer& where);
 /// Convolutions and transposed ones with their epilogue.
 std::unique_ptr<kernel> lower_convolution(const kernel_request& r, const context_pointer& where);
 /// Attention.

@@ -6,8 +6,8 @@
 #include "kiln/backend/hip/kernels/attention/arguments.hpp"
 #include "kiln/backend/hip/lower.hpp"
 #include "kiln/lower/contraction.hpp"
+#include "kiln/op/nn/resample.hpp"
 #include "kiln/pass/expand_block_dequantize.hpp"
-#include "kiln/pass/expand_sampling.hpp"
 #include "kiln/pass/float8_products.hpp"
 #include "kiln/pass/fuse_stored_weights.hpp"
 #include "kiln/runtime/tuner.hpp"
@@ -37,7 +37,6 @@ hip_target::hip_target(const hip_options& options) {
 target_passes hip_target::passes() const {
   static constexpr named_pass<program> forms[] = {
       {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p); }},
-      {"expand_sampling", [](program& p) { return expand_sampling(p); }},
       {"convert_parts", hip::convert_parts},
   };
   if (hip::atom_for(dtype::f16, context_->arch()) != "atom_mma") return {forms, {}};
@@ -45,7 +44,6 @@ target_passes hip_target::passes() const {
   static constexpr named_pass<program> keeping[] = {
       {"float8_products", [](program& p) { return float8_products(p); }},
       {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p, false); }},
-      {"expand_sampling", [](program& p) { return expand_sampling(p); }},
       {"convert_parts", hip::convert_parts},
   };
   static constexpr dtype types[] = {dtype::f16, dtype::bf16};
@@ -67,7 +65,7 @@ lower::layout_role hip_target::role(const program& whole, const basic_instructio
   const shape& made = instruction.results[0];
   if (made.rank() > 4 || !is_float(made.type)) return layout_role::none;
   if (instruction.op.is<op::deconvolution>()) return layout_role::prefers_nhwc;
-  if (instruction.op.is<op::pooling>()) return layout_role::propagates;
+  if (instruction.op.is<op::pooling>() || instruction.op.is<op::resample>()) return layout_role::propagates;
   if (const auto contraction = lower::contraction_of(whole, instruction))
     return contraction.get_if<op::convolution>() ? layout_role::prefers_nhwc : layout_role::none;
   return lower::pointwise_role(instruction);
@@ -87,10 +85,10 @@ std::shared_ptr<const hip::context> hip_target::context_of(const kernel_request&
 
 std::unique_ptr<kernel> hip_target::make_kernel(const kernel_request& request) const {
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&, const hip::context_pointer&);
-  constexpr lower families[] = {hip::lower_rows,        hip::lower_dot,       hip::lower_depthwise,
+  constexpr lower families[] = {hip::lower_rows,        hip::lower_dot,       hip::lower_grouped,
                                 hip::lower_convolution, hip::lower_attention, hip::lower_block_attention,
-                                hip::lower_window,      hip::lower_index,     hip::lower_sequence,
-                                hip::lower_select};
+                                hip::lower_window,      hip::lower_index,     hip::lower_sampling,
+                                hip::lower_sequence,    hip::lower_select};
   const hip::context_pointer where = context_of(request);
   for (lower family : families)
     if (auto made = family(request, where)) return made;

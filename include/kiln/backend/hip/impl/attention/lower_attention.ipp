@@ -10,7 +10,7 @@ namespace {
 
 struct attention_tile {
   std::string_view atom;
-  bool in_registers, wgmma;
+  bool in_registers, wgmma, on_vectors;
   int atoms_m, warps, keys, depth, value_depth, vector, rows;
   std::size_t shared_bytes;
 };
@@ -19,6 +19,7 @@ std::size_t memory_of(const attention_tile& t, int bytes) {
   const gpu::attention_memory memory{t.rows, t.keys, t.depth, t.value_depth, bytes};
   return static_cast<std::size_t>(t.wgmma          ? memory.bytes_on_wgmma()
                                   : t.in_registers ? memory.bytes_in_registers()
+                                  : t.on_vectors   ? memory.bytes_on_vectors()
                                                    : memory.bytes_staged());
 }
 
@@ -116,12 +117,37 @@ class attention_kernel final : public gpu_kernel {
       }
       t.in_registers = false;
     }
+    if (t.atom == "atom_fma" && tile_on_vectors(t, groups, rows, v.lens[3], bytes)) return t;
     const int atoms_m = rows_of_atom == 8 ? 2 : 1;
     const std::array<std::pair<int, int>, 5> shapes = {{{4, 32}, {2, 32}, {2, 16}, {1, 16}, {0, 0}}};
     for (const auto& [warps, keys] : shapes)
       if (warps != 0 && finish(atoms_m, warps, keys)) return t;
     t.warps = 0;
     return t;
+  }
+
+  // A thread works eight rows, where few causal tiles differ in their keys four, of up to 16 rows in all one; two
+  // blocks share a multiprocessor where memory for that is there. Whether a block has enough.
+  bool tile_on_vectors(attention_tile& t, std::int64_t groups, std::int64_t rows, std::int64_t value_depth,
+                       int bytes) const {
+    constexpr int deepest = 256, lanes = 16, block_rows = 64;
+    const bool many = groups * rows >= std::int64_t{4} * block_rows * where().arch().multiprocessors;
+    const int most = rows <= lanes ? 1 : attributes_.causal && !many ? 4 : 8, threads = most == 8 ? 128 : 256;
+    attention_tile one = t;
+    one.on_vectors = true, one.warps = threads / where().arch().lanes;
+    one.value_depth = rounded_up(value_depth, 4 * lanes);
+    if (one.value_depth > deepest) return false;
+    const std::size_t whole = where().arch().shared_bytes;
+    for (const std::size_t room : {whole / 2, whole})
+      for (one.atoms_m = most; one.atoms_m > 0; one.atoms_m /= 2)
+        for (one.keys = rows <= lanes ? 32 : 64; one.keys >= (room == whole ? lanes : 2 * lanes); one.keys /= 2) {
+          one.rows = threads / lanes * one.atoms_m;
+          one.shared_bytes = memory_of(one, bytes);
+          if (one.shared_bytes > room) continue;
+          t = one;
+          return true;
+        }
+    return false;
   }
 
   std::shared_ptr<const built> built_for(std::span<const tensor> in, std::span<const tensor> out) const {
@@ -181,7 +207,8 @@ class attention_kernel final : public gpu_kernel {
     const std::int64_t groups = q.lens[0] * k.lens[1], processors = where().arch().multiprocessors;
     s.tiles = static_cast<int>(t.wgmma ? wgmma_tiles::count(q.lens, k.lens[1], t.warps / 4)
                                        : (std::int64_t{s.group} * s.queries + t.rows - 1) / t.rows);
-    if (t.in_registers && !t.wgmma && s.tiles == 1 && groups < processors)
+    const bool splits = t.in_registers ? !t.wgmma && groups < processors : t.on_vectors && groups < 4 * processors;
+    if (splits && s.tiles == 1)
       s.splits = static_cast<int>(std::clamp<std::int64_t>(
           std::min<std::int64_t>((4 * processors + groups - 1) / groups, s.keys / (2 * t.keys)), 1, 32));
     made.grid = {blocks_of(groups * s.tiles * s.splits)};
@@ -204,6 +231,7 @@ class attention_kernel final : public gpu_kernel {
     text.line("#include \"kiln/backend/hip/kernels/attention/",
               t.wgmma          ? "attention_wgmma"
               : t.in_registers ? "attention_mma"
+              : t.on_vectors   ? "attention_on_vectors"
                                : "attention_staged",
               ".hpp\"");
     text.line("#include \"kiln/backend/hip/kernels/atom/", t.atom, ".hpp\"");
@@ -216,9 +244,10 @@ class attention_kernel final : public gpu_kernel {
     text.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
     text.line(t.wgmma          ? "attention_on_wgmma<"
               : t.in_registers ? "attention_in_registers<"
+              : t.on_vectors   ? "attention_on_vectors<"
                                : "attention_staged<",
-              t.in_registers ? std::string(stored_name(q.type))
-                             : std::string(t.atom) + "<" + std::string(stored_name(q.type)) + ">",
+              t.in_registers || t.on_vectors ? std::string(stored_name(q.type))
+                                             : std::string(t.atom) + "<" + std::string(stored_name(q.type)) + ">",
               ", tile", kinds(in),
               t.wgmma ? ">(out, mask, s, map_q, map_k, map_v, shared);" : ">(q, k, v, out, mask, s, shared);");
     text.close();

@@ -22,10 +22,16 @@ struct filters_view {
     for (std::size_t d = 2; d < from.size(); ++d) lens.push_back(from[d]), strides.push_back(steps[d]);
     lens.push_back(together), strides.push_back(channel);
   }
-  /// Of filters that read a channel each, [channels, 1, taps...]: [taps..., channels].
-  filters_view(const ints& from, const ints& steps) {
-    for (std::size_t d = 2; d < from.size(); ++d) lens.push_back(from[d]), strides.push_back(steps[d]);
-    lens.push_back(from[0]), strides.push_back(steps[0]);
+  /// The same as [channels of a group, taps..., groups, filters of a group].
+  static filters_view filters_last(const ints& from, const ints& steps, std::int64_t groups, bool backwards) {
+    filters_view v(from, steps, groups, backwards);
+    for (ints* of : {&v.lens, &v.strides}) {
+      ints turned{of->back()};
+      for (std::size_t d = 2; d + 1 < of->size(); ++d) turned.push_back((*of)[d]);
+      turned.push_back((*of)[0]), turned.push_back((*of)[1]);
+      *of = turned;
+    }
+    return v;
   }
 };
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kiln/backend/hip/impl/gemm/each.hpp"
 #include "kiln/backend/hip/impl/gemm/few_rows.hpp"
 #include "kiln/backend/hip/impl/gemm/in_turns.hpp"
+#include "kiln/backend/hip/impl/gemm/streamed.hpp"
 #include "kiln/backend/hip/impl/rows/row_text.hpp"
 
 namespace kiln::hip {
@@ -174,6 +176,7 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
           t);
     }
   }
+  if (sums_each(p)) timed.emplace_back(cycles_of_each(p, where), gemm_tile{each_result, 1, 1, 1, 1, 1, 1});
   std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   if (turns_there && large && lane_bytes > 0 && p.cols >= 128 && p.depth <= 512)
     std::stable_partition(timed.begin(), timed.end(), [](const auto& t) { return stores_much(t.second); });
@@ -182,6 +185,7 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
     if (const auto lines = tile_by_lines(p.rows, where); lines && !is_narrow(p.type)) out.push_back(*lines);
     for (const gemm_tile& t : few_rows_tiles(p.rows, p.cols, where)) out.push_back(t);
   }
+  if (streams(p, where)) out = {{streamed, 1, 1, 1, 1, 1, 1}};
   for (const auto& [time, tile] : timed) out.push_back(tile);
   return out;
 }
@@ -189,6 +193,8 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
 gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const gemm_tile& tile,
                     const architecture& where) {
   if (tile.atom == few_rows || tile.atom == by_lines) return plan_few_rows(p, epilogue, tile, where);
+  if (tile.atom == each_result) return plan_each(p, epilogue);
+  if (tile.atom == streamed) return plan_streamed(p, epilogue, where);
   const bool along_rows = p.steps[0][3] != 1 && p.steps[0][2] == 1;
   // a lane holds two neighbors of a row of a box, and reads operands for those
   const int width = tile.boxes != 0 ? 2 : epilogue_width(p, along_rows);
@@ -272,7 +278,8 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
                 static_cast<int>(p.batch1),
                 tile.splits,
                 nullptr,
-                nullptr};
+                nullptr,
+                0};
   plan.a = p.a, plan.b = p.b;
   plan.result = epilogue_value(p);
   return plan;
@@ -299,7 +306,12 @@ void run_gemm(const gemm_plan& plan, const function& f, device_queue& queue, std
   if (plan.boxed != 0) map(maps.operand, plan.boxes_operand, extra[plan.boxed - 1]);
   void* values[] = {address_of(fa, a), address_of(fb, b), to.data(), &sizes, &maps, nullptr};
   extent3 grid = plan.grid;
-  if (entries != 0) grid.x = blocks_of(entries * sizes.tiles_m * sizes.tiles_n);
+  if (entries != 0 && sizes.entries != 0) {
+    sizes.entries = static_cast<int>(entries);
+    grid.x = blocks_of((entries * sizes.tiles_m + each_threads - 1) / each_threads);
+  } else if (entries != 0) {
+    grid.x = blocks_of(entries * sizes.tiles_m * sizes.tiles_n);
+  }
   f.give(queue, grid, plan.block, plan.shared_bytes, values);
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kiln/backend/hip/impl/index/index_call.hpp"
+#include "kiln/op/dynamic/progression.hpp"
 #include "kiln/op/dynamic/selection.hpp"
 #include "kiln/runtime/counting_kernel.hpp"
 
@@ -148,6 +149,33 @@ class compress_kernel final : public selecting_kernel {
   op::compress op_;
 };
 
+// A range of numbers: one thread finds how many there are.
+class progression_kernel final : public selecting_kernel {
+ public:
+  using selecting_kernel::selecting_kernel;
+  std::size_t scratch_bytes(std::span<const tensor>, std::span<const tensor>, unsigned) const override {
+    return count_bytes(0);
+  }
+  shape made(std::span<const tensor> in, std::int64_t count) const override {
+    if (count == gpu::range_without_step) raise(fault::of(errc::invalid_argument, "the delta of a range", "not 0", 0));
+    if (count == gpu::range_without_end) raise(errc::invalid_argument, "a range has an end");
+    if (count > gpu::most_of_range) raise(fault::of(errc::limit, "elements of a range", gpu::most_of_range, count));
+    return {in[0].type, {count}};
+  }
+
+ protected:
+  std::vector<std::size_t> parts(std::span<const tensor>) const override { return {0}; }
+  std::vector<index_call> counting(std::span<const tensor> in) const override {
+    const std::string t = name_of(in[0].type);
+    return {{"count_range", "index/select.hpp", {t, t, t, "i64"}, "count_range(p3, *p0, *p1, *p2)", {}, 1}};
+  }
+  std::vector<index_call> calls(std::span<const tensor> in, std::span<const tensor> out,
+                                const bindings*) const override {
+    const std::string t = name_of(in[0].type);
+    return {{"range", "index/select.hpp", {t, t, t, t}, "range_element(p3, *p0, *p2, at)", {}, out[0].elements()}};
+  }
+};
+
 class suppressing_kernel final : public selecting_kernel {
  public:
   suppressing_kernel(const context_pointer& where, const op::non_max_suppression& op)
@@ -215,6 +243,8 @@ std::unique_ptr<kernel> lower_select(const kernel_request& r, const context_poin
   if (op.is<op::nonzero>() && r.inputs[0].type <= dtype::boolean)
     return std::make_unique<nonzero_kernel>(where, "nonzero");
   if (const auto* c = op.get_if<op::compress>()) return std::make_unique<compress_kernel>(where, *c);
+  if (op.is<op::progression>() && r.inputs[0].type < dtype::boolean)
+    return std::make_unique<progression_kernel>(where, "progression");
   if (const auto* n = op.get_if<op::non_max_suppression>(); n && suppressing_kernel::reads(r.inputs))
     return std::make_unique<suppressing_kernel>(where, *n);
   return nullptr;

@@ -147,25 +147,11 @@ std::vector<index_call> random_calls(const operation& op, std::span<const tensor
            (out[0].elements() + 1) / 2}};
 }
 
-std::vector<index_call> roi_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
-  const auto& r = *op.get_if<op::roi_align>();
-  const ints& x = in[0].lens;
-  const std::string t = name_of(in[0].type);
-  return {{"roi_align",
-           "index/roi_align.hpp",
-           {t, t, name_of(in[2].type), t},
-           std::string("roi_align<") + (r.half_pixel ? "true, " : "false, ") + (r.greatest ? "true" : "false") +
-               ">(p3, p0, p1, p2, n, at, faults)",
-           gpu::roi_sizes{x[0], x[1], x[2], x[3], r.height, r.width, r.samples, r.scale},
-           out[0].elements()}};
-}
-
 constexpr index_family families[] = {
     {is_op<op::linear_attention>, linear_attention_calls, false, true, state_room},
     {is_op<op::det>, det_calls, false, true, det_room},
     {is_op<op::inverse>, inverse_calls, false, true, inverse_room},
     {is_op<op::random_uniform>, random_calls, false, true},
-    {is_op<op::roi_align>, roi_calls, true, true},
 };
 
 }  // namespace

@@ -11,11 +11,80 @@ class pooling_kernel final : public index_kernel {
   }
   stride_support input_strides(std::size_t) const override { return stride_support::nchw_or_nhwc; }
   stride_support output_strides(std::size_t) const override { return stride_support::nchw_or_nhwc; }
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
+    const std::vector<pass> list = passes(in[0], out[0]);
+    if (list.size() == 1) return 0;
+    const pass& before = list[list.size() - 2];
+    return before.room + bytes_of(before.to);
+  }
 
  protected:
   std::vector<index_call> calls(std::span<const tensor> in, std::span<const tensor> out,
                                 const bindings*) const override {
-    const tensor &x = in[0], &y = out[0];
+    std::vector<index_call> all;
+    const std::vector<pass> list = passes(in[0], out[0]);
+    for (std::size_t k = 0; k < list.size(); ++k) {
+      const auto place = [](const pass* p, const char* otherwise) {
+        return p ? "(p2 + " + std::to_string(p->room / size_of(p->to.type)) + ")" : std::string(otherwise);
+      };
+      all.push_back(call_of(list[k], place(k > 0 ? &list[k - 1] : nullptr, "p0"),
+                            place(k + 1 < list.size() ? &list[k] : nullptr, "p1")));
+    }
+    return all;
+  }
+
+ private:
+  // A pooling along all dims of the window or, where it has many taps and takes the greatest, along one of several:
+  // those of each are then few, since the greatest of the greatest is the same. In between are tensors in scratch
+  // memory, `room` bytes on, whose address is null.
+  struct pass {
+    op::pooling op;
+    tensor from, to;
+    std::size_t room = 0;
+  };
+  static std::size_t bytes_of(const tensor& t) {
+    constexpr std::size_t aligned = 256;
+    return (static_cast<std::size_t>(t.elements()) * size_of(t.type) + aligned - 1) / aligned * aligned;
+  }
+  std::vector<pass> passes(const tensor& x, const tensor& y) const {
+    std::int64_t taps = 1, longest = 1;
+    for (const std::int64_t n : op_.lengths) taps *= n, longest = std::max(longest, n);
+    if (op_.mode != op::pooling_mode::max || taps <= most_taps || longest == taps) return {{op_, x, y, 0}};
+    std::vector<pass> all;
+    const std::size_t axes = x.rank() - 2;
+    const auto window = detail::resolve_window(x.rank(), op_.stride, op_.dilation, op_.pads).value();
+    const bool last = x.lens[1] > 1 && x.strides[1] == 1;
+    // columns first: neighbors of a row share what they read
+    for (std::size_t d = axes; d-- > 0;) {
+      if (op_.lengths[d] == 1 && y.lens[d + 2] == x.lens[d + 2]) continue;
+      pass p{op_, all.empty() ? x : all.back().to, y, 0};
+      p.op.lengths = p.op.stride = p.op.dilation = spatial(axes, 1);
+      p.op.pads = {};
+      p.op.pads.resize(2 * axes, 0);
+      p.op.lengths[d] = op_.lengths[d], p.op.stride[d] = window.stride[d], p.op.dilation[d] = window.dilation[d];
+      p.op.pads[d] = window.begin[d], p.op.pads[axes + d] = window.end[d];
+      p.to.data = nullptr;
+      p.to.lens = p.from.lens, p.to.lens[d + 2] = y.lens[d + 2];
+      ints order = p.to.lens;  // dense, in the image's order
+      if (last) {
+        for (std::size_t k = 1; k + 1 < order.size(); ++k) order[k] = p.to.lens[k + 1];
+        order.back() = p.to.lens[1];
+      }
+      const ints steps = row_major(order);
+      p.to.strides = steps;
+      if (last) {
+        for (std::size_t k = 2; k < steps.size(); ++k) p.to.strides[k] = steps[k - 1];
+        p.to.strides[1] = 1;
+      }
+      if (!all.empty()) p.room = all.back().room + bytes_of(all.back().to);
+      all.push_back(p);
+    }
+    all.back().to = y;
+    return all;
+  }
+  index_call call_of(const pass& one, const std::string& from, const std::string& to) const {
+    const tensor &x = one.from, &y = one.to;
+    const op::pooling& op_ = one.op;
     const detail::window w = detail::resolve_window(x.rank(), op_.stride, op_.dilation, op_.pads).value();
     gpu::pool_sizes n{};
     const std::size_t missing = 5 - x.rank();
@@ -33,7 +102,7 @@ class pooling_kernel final : public index_kernel {
     const int run = last ? vector_of(t, n, {x.data, y.data}) : 1;
     n.channels /= run, n.channel.in *= run, n.channel.out *= run;
     const std::string type = name_of(t);
-    index_call call{"pool", "reduce/window.hpp", {type, type}, {}, n, y.elements() / run};
+    index_call call{"pool", "reduce/window.hpp", {type, type, type}, {}, n, y.elements() / run};
     call.each = 1;
     const std::string mode = std::to_string(static_cast<int>(op_.mode)), taps = taps_text(n, is_written(call));
     const gpu::pool_sizes::dim& cols = n.dims[2];
@@ -41,16 +110,16 @@ class pooling_kernel final : public index_kernel {
         cols.dilation == 1 && cols.in_step == 1 && cols.out_step == 1) {
       constexpr int together = 4;
       call.makes = together;  // so that the loops over taps and the sizes are both written out, as decided above
-      call.call = "pool_line<" + mode + ", " + taps + ", " + std::to_string(together) + ">(p1, p0, n, at)";
+      call.call =
+          "pool_line<" + mode + ", " + taps + ", " + std::to_string(together) + ">(" + to + ", " + from + ", n, at)";
       call.work = y.elements() / cols.out * ((cols.out + together - 1) / together);
-      return {call};
+      return call;
     }
-    call.call =
-        "pool<" + mode + (last ? ", true, " : ", false, ") + std::to_string(run) + ", " + taps + ">(p1, p0, n, at)";
-    return {call};
+    call.call = "pool<" + mode + (last ? ", true, " : ", false, ") + std::to_string(run) + ", " + taps + ">(" + to +
+                ", " + from + ", n, at)";
+    return call;
   }
 
- private:
   static constexpr std::int64_t most_taps = 32;  // that are written out
   // Loops over windows of so many taps, or of so many columns, are written out where kernels of much work have sizes of
   // their own.

@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/backend/hip/kernels/attention/softmax_rows.hpp"
 #include "kiln/backend/hip/kernels/attention/split_keys.hpp"
 
 namespace kiln::gpu {

@@ -1,5 +1,5 @@
 #pragma once
-#include "kiln/backend/hip/kernels/attention/softmax_rows.hpp"
+#include "kiln/backend/hip/kernels/attention/attention.hpp"
 
 namespace kiln::gpu {
 

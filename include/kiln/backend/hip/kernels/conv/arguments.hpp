@@ -15,12 +15,55 @@ template <class T> struct image_argument {
   int pad_planes, pad_rows, pad_cols;
 };
 
-/// Sizes of a convolution whose filters read a channel each.
-struct depthwise_sizes {
-  i64 image_step, channel_step, row_step, col_step;
+/// What the text of a convolution of few channels a group has: how a thread works, and the window. A transposed one
+/// (`backwards`) reads what a tap meets where the stride divides.
+struct grouped_tile {
+  int run = 1;                 ///< neighboring channels of a thread, where filters read one channel each
+  int outputs = 1;             ///< neighbors of a row that a thread makes; of a transposed one a multiple of the stride
+  bool last = false;           ///< neighboring threads work neighboring filters, else neighboring places of a row
+  int depth = 1, filters = 1;  ///< of a group: channels, and filters
+  int planes = 1, rows = 1, cols = 1;  ///< taps
+  int part = 1;                        ///< taps of a row whose operands a thread holds at a time
+  int stride_planes = 1, stride_rows = 1, stride_cols = 1;
+  int dilation_planes = 1, dilation_rows = 1, dilation_cols = 1;
+  int pad_planes = 0, pad_rows = 0, pad_cols = 0;
+  bool backwards = false;
+
+  /// The place along a dim that a tap meets, negative where it meets none; `corner` is that of the window.
+  constexpr int corner(int place, int stride, int pad) const { return backwards ? place + pad : place * stride - pad; }
+  constexpr int met(int corner, int tap, int stride, int dilation) const {
+    if (!backwards) return corner + tap * dilation;
+    const int reached = corner - tap * dilation;
+    return reached >= 0 && reached % stride == 0 ? reached / stride : -1;
+  }
+  /// Columns that a thread holds count from `left` of its first place (and of tap 0) on.
+  constexpr int left(int place) const {
+    return backwards ? place / stride_cols + lowest() : place * stride_cols - pad_cols;
+  }
+  /// Which of these tap `tap` meets for output `o`, negative where it meets none.
+  constexpr int held(int o, int tap) const {
+    if (!backwards) return o * stride_cols + tap * dilation_cols;
+    const int reached = o + pad_cols - tap * dilation_cols - lowest() * stride_cols;
+    return reached % stride_cols == 0 ? reached / stride_cols : -1;
+  }
+  /// How many columns a thread holds for the taps of a part.
+  constexpr int reach() const {
+    return (backwards ? held_at_most() : (outputs - 1) * stride_cols + (part - 1) * dilation_cols) + 1;
+  }
+
+ private:
+  // the lowest column that a tap of a transposed convolution may meet for a place that the stride divides
+  constexpr int lowest() const {
+    const int least = pad_cols - (cols - 1) * dilation_cols;
+    return least >= 0 ? least / stride_cols : -((-least + stride_cols - 1) / stride_cols);
+  }
+  constexpr int held_at_most() const { return (outputs - 1 + pad_cols - lowest() * stride_cols) / stride_cols; }
+};
+/// Sizes of such a convolution. Steps count elements.
+struct grouped_sizes {
+  i64 image_step, channel_step, plane_step, row_step, col_step;
   i64 work;  ///< threads that have something to do
-  int channels, height, width, out_rows, out_cols;
-  int stride_rows, dilation_rows, pad_rows, pad_cols;
+  int filters, planes, height, width, out_planes, out_rows, out_cols;
 };
 
 /// Images whose channels are padded to a run, and whose lines with pixels that are 0 (conv/pad_channels.hpp).
@@ -31,6 +74,6 @@ struct channel_sizes {
   int across, before;  ///< pixels of a padded line, and of these before the first that exists
 };
 
-static_assert(sizeof(image_argument<void>) == 120 && sizeof(depthwise_sizes) == 80);
+static_assert(sizeof(image_argument<void>) == 120 && sizeof(grouped_sizes) == 80);
 
 }  // namespace kiln::gpu

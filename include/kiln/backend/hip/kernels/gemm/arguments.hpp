@@ -36,12 +36,13 @@ struct gemm_sizes {
   int splits;       ///< blocks that share one tile, each a range of the depth
   void* partial;    ///< splits > 1: their sums, splits * tiles * threads * sums of a thread
   int* arrivals;    ///< splits > 1: one counter a tile, zero before and after
+  int entries = 0;  ///< of the batch, without tiles: `tiles_m` are then the threads of an entry
 };
 
 // The host's and the device's compilers pad alike.
 static_assert(sizeof(matrix_argument<void>) == 40 && sizeof(epilogue_operand) == 40 &&
               sizeof(result_argument<void>) == 48);
-static_assert(sizeof(gemm_sizes) == 48);
+static_assert(sizeof(gemm_sizes) == 56);
 
 /// Elements by which a row of a tile in shared memory is longer than it needs: 16 bytes, so that eight rows a tile's
 /// depth apart start in different banks.

@@ -61,6 +61,8 @@ struct select_sizes {
   i64 total, tiles;
   i64 lens[index_dims];
 };
+/// What a range's count says where there is none, and the most elements.
+inline constexpr i64 range_without_step = -1, range_without_end = -2, most_of_range = i64(1) << 46;
 /// Boxes of a batch among which each class keeps some.
 struct box_sizes {
   i64 batches, classes, boxes;
@@ -74,7 +76,29 @@ struct random_sizes {
 struct roi_sizes {
   i64 batch, channels, rows, cols;  ///< of the images
   i64 tall, wide, samples;          ///< bins of a region, samples of a bin
+  i64 groups;                       ///< of channels that a thread works
   double scale;
+};
+
+/// One axis of op::resample: taps of a place, the result's extent, and the operand's extent and step.
+struct resampled_axis {
+  i64 taps, extent, from, step;
+};
+/// A result of op::resample, outermost dim in memory first: extents, and steps of the operand (0 along resampled dims)
+/// and of the result. `copy` is from one of several results of a thread to the next; its extent says nothing.
+struct resample_sizes {
+  struct dim {
+    i64 extent, from, to;
+  };
+  static constexpr int most_dims = 8;
+  dim dims[most_dims], copy;
+  resampled_axis axes[most_dims];
+};
+/// Sampling at points: extents of the images' spatial dims, 1 before those that there are; groups of channels that a
+/// thread works, and channels of one. `from_last`: a point's first coordinate is the last dim's.
+struct grid_sizes {
+  i64 points, channels, groups, each, from_last;
+  i64 lens[3];
 };
 
 }  // namespace kiln::gpu

@@ -54,11 +54,20 @@ template <class R> KILN_FN pixel_range whole_pixels(R low, R high, R scale, i64 
           within(start - floor_of(-static_cast<R>(bin + 1) * size))};
 }
 
-/// One bin of a region; op::roi_align.
-template <bool HalfPixel, bool Greatest, class T, class I>
-KILN_FN void roi_align(T* out, const T* x, const T* rois, const I* batches, const roi_sizes& n, i64 at, int* faults) {
-  const i64 channels = n.channels, rows = n.rows, columns = n.cols, tall = n.tall, wide = n.wide;
-  const i64 j = at % wide, i = at / wide % tall, c = at / (wide * tall) % channels, roi = at / (wide * tall * channels);
+/// One bin of a region for `Each` channels, which share the places that it reads; op::roi_align. Work counts bins, then
+/// groups of channels, then regions.
+template <bool HalfPixel, bool Greatest, int Each, class T, class I, class Index>
+KILN_FN void roi_align(T* out, const T* x, const T* rois, const I* batches, const roi_sizes& n, Index at, int* faults) {
+  using V = decltype(value_of(T{}));
+  const auto wide = static_cast<Index>(n.wide), tall = static_cast<Index>(n.tall),
+             groups = static_cast<Index>(n.groups), channels = static_cast<Index>(n.channels),
+             columns = static_cast<Index>(n.cols), plane = static_cast<Index>(n.rows) * columns;
+  const auto taken = [&](Index extent) {
+    const Index rest = at / extent, here = at - rest * extent;
+    at = rest;
+    return here;
+  };
+  const Index j = taken(wide), i = taken(tall), first = taken(groups) * Each, roi = at;
   const auto corner = [&](int k) {
     return static_cast<double>(value_of(rois[roi * 4 + k])) * n.scale - (HalfPixel ? .5 : 0.);
   };
@@ -66,51 +75,67 @@ KILN_FN void roi_align(T* out, const T* x, const T* rois, const I* batches, cons
     const double all = corner(k + 2) - corner(k);
     return !HalfPixel && all < 1 ? 1. : all;
   };
-  const i64 b = checked_index(batches[roi], n.batch, faults);
+  const Index count = channels - first < Each ? channels - first : Each;
+  const T* const images =
+      x + (static_cast<Index>(checked_index(batches[roi], n.batch, faults)) * channels + first) * plane;
+  V made[Each] = {};
+  bool any = false;
+  // a NaN stays
+  const auto raise = [&](int c, V v) { made[c] = any && (made[c] != made[c] || made[c] > v) ? made[c] : v; };
+  // of channels past the last one the first is read again
+  const auto value_at = [&](int c, Index pixel) { return value_of(images[(c < count ? c * plane : 0) + pixel]); };
   if (n.samples < 0) {
     using R = decltype(value_of(rois[0]));
     const auto end = [&](int k) { return value_of(rois[roi * 4 + k]); };
-    const auto r = whole_pixels<R>(end(1), end(3), static_cast<R>(n.scale), tall, i, rows),
-               s = whole_pixels<R>(end(0), end(2), static_cast<R>(n.scale), wide, j, columns);
-    double best = 0;
-    bool any = false;
-    for (i64 row = r.first; row < r.last; ++row)
-      for (i64 column = s.first; column < s.last; ++column) {
-        const double v = static_cast<double>(value_of(x[((b * channels + c) * rows + row) * columns + column]));
-        best = any && (best != best || best > v) ? best : v;
+    const auto r = whole_pixels<R>(end(1), end(3), static_cast<R>(n.scale), n.tall, i, n.rows),
+               s = whole_pixels<R>(end(0), end(2), static_cast<R>(n.scale), n.wide, j, n.cols);
+    for (Index row = static_cast<Index>(r.first); row < static_cast<Index>(r.last); ++row)
+      for (Index column = static_cast<Index>(s.first); column < static_cast<Index>(s.last); ++column) {
+        KILN_UNROLL
+        for (int c = 0; c < Each; ++c) raise(c, value_at(c, row * columns + column));
         any = true;
       }
-    out[at] = stored<T>(best);
-    return;
-  }
-  const region_axis down = region_of(corner(1), covered(1), tall, n.samples, rows),
-                    across = region_of(corner(0), covered(0), wide, n.samples, columns);
-  const T* plane = x + (b * channels + c) * rows * columns;
-  double sum = 0, best = 0;
-  bool any = false;
-  const auto raise = [&](double v) {
-    best = any && best > v ? best : v;
-    any = true;
-  };
-  for (i64 r = 0; r < down.samples; ++r)
-    for (i64 s = 0; s < across.samples; ++s) {
-      const region_place p = place_in_region(down, i, r), q = place_in_region(across, j, s);
-      if (!p.inside || !q.inside) {
-        raise(0);
-        continue;
+  } else {
+    const region_axis down = region_of(corner(1), covered(1), n.tall, n.samples, n.rows),
+                      across = region_of(corner(0), covered(0), n.wide, n.samples, n.cols);
+    for (i64 r = 0; r < down.samples; ++r) {
+      const region_place p = place_in_region(down, i, r);
+      for (i64 s = 0; s < across.samples; ++s) {
+        const region_place q = place_in_region(across, j, s);
+        if (!p.inside || !q.inside) {
+          KILN_UNROLL
+          for (int c = 0; c < Each; ++c)
+            if (Greatest) raise(c, V(0));
+          any = true;
+          continue;
+        }
+        const double weights[] = {(1 - p.above) * (1 - q.above), (1 - p.above) * q.above, p.above * (1 - q.above),
+                                  p.above * q.above};
+        const i64 lines[] = {p.low, p.low, p.high, p.high}, places[] = {q.low, q.high, q.low, q.high};
+        KILN_UNROLL
+        for (int k = 0; k < 4; ++k) {
+          const Index pixel = static_cast<Index>(lines[k]) * columns + static_cast<Index>(places[k]);
+          KILN_UNROLL
+          for (int c = 0; c < Each; ++c) {
+            const V v = static_cast<V>(weights[k]) * value_at(c, pixel);
+            if (Greatest)
+              raise(c, v);
+            else
+              made[c] += v;
+          }
+          any = true;
+        }
       }
-      const auto weighted = [&](i64 row, i64 column, double weight) {
-        const double v = weight * static_cast<double>(value_of(plane[row * columns + column]));
-        sum += v;
-        raise(v);
-      };
-      weighted(p.low, q.low, (1 - p.above) * (1 - q.above));
-      weighted(p.low, q.high, (1 - p.above) * q.above);
-      weighted(p.high, q.low, p.above * (1 - q.above));
-      weighted(p.high, q.high, p.above * q.above);
     }
-  const i64 count = down.samples * across.samples;
-  out[at] = stored<T>(Greatest ? best : count > 0 ? sum / static_cast<double>(count) : 0.);
+    const i64 samples = down.samples * across.samples;
+    KILN_UNROLL
+    for (int c = 0; c < Each; ++c)
+      if (!Greatest && samples > 0) made[c] /= static_cast<V>(samples);
+  }
+  T* const to = out + ((roi * channels + first) * tall + i) * wide + j;
+  KILN_UNROLL
+  for (int c = 0; c < Each; ++c)
+    if (c < count) to[c * tall * wide] = stored<T>(made[c]);
 }
 
 }  // namespace kiln::gpu

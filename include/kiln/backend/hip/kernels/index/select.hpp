@@ -106,4 +106,35 @@ KILN_FN void places_tile(I* places, const i64* counts, const T* in, const select
                               [&](i64 number, i64 element) { places[number] = static_cast<I>(element); });
 }
 
+/// How many elements a range has, start, start + delta, ... before limit, as op::progression counts them, or why it has
+/// none that can be counted.
+template <class T> KILN_FN void count_range(i64* count, T start, T limit, T delta) {
+  const auto first = value_of(start), end = value_of(limit), step = value_of(delta);
+  using V = decltype(value_of(start));
+  if (step == V(0)) {
+    *count = range_without_step;
+  } else if constexpr (is_real<V>) {
+    const double steps =
+        kiln::ceil((static_cast<double>(end) - static_cast<double>(first)) / static_cast<double>(step));
+    *count = !(steps < 4e15) ? range_without_end : steps > 0 ? static_cast<i64>(steps) : 0;
+  } else if (step > V(0) ? first >= end : first <= end) {
+    *count = 0;
+  } else {
+    // differences of 64 bits may need all of them
+    const u64 gap = step > V(0) ? static_cast<u64>(end) - static_cast<u64>(first)
+                                : static_cast<u64>(first) - static_cast<u64>(end),
+              by = step > V(0) ? static_cast<u64>(step) : 0 - static_cast<u64>(step), n = (gap - 1) / by;
+    *count = n < u64(most_of_range) ? static_cast<i64>(n) + 1 : most_of_range + 1;
+  }
+}
+/// Element `at` of a range; integers wrap.
+template <class T, class Index> KILN_FN void range_element(T* out, T start, T delta, Index at) {
+  using V = decltype(value_of(start));
+  if constexpr (is_real<V>)
+    out[at] = stored<T>(value_of(start) + static_cast<V>(at) * value_of(delta));
+  else
+    out[at] =
+        static_cast<T>(static_cast<u64>(value_of(start)) + static_cast<u64>(at) * static_cast<u64>(value_of(delta)));
+}
+
 }  // namespace kiln::gpu
