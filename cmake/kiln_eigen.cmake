@@ -36,6 +36,9 @@ set_source_files_properties(
 set_source_files_properties(${PROJECT_BINARY_DIR}/units/backend_eigen_isa_typed_tiles.cpp
                             PROPERTIES COMPILE_OPTIONS "-O3;-fno-trapping-math;-fwrapv")
 
+# Integers wrap there, too; vectors are written out.
+set_source_files_properties(${PROJECT_BINARY_DIR}/units/backend_eigen_isa_pairs.cpp PROPERTIES COMPILE_OPTIONS -fwrapv)
+
 # Complex products of finite numbers, without the branches that mend those of infinities.
 set_source_files_properties(${PROJECT_BINARY_DIR}/units/backend_eigen_isa_fourier.cpp
                             PROPERTIES COMPILE_OPTIONS "$<$<CXX_COMPILER_ID:GNU>:-fcx-limited-range>")
