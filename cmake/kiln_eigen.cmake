@@ -36,6 +36,9 @@ set_source_files_properties(
 set_source_files_properties(${PROJECT_BINARY_DIR}/units/backend_eigen_isa_typed_tiles.cpp
                             PROPERTIES COMPILE_OPTIONS "-O3;-fno-trapping-math;-fwrapv")
 
+# Integers wrap there, too; vectors are written out.
+set_source_files_properties(${PROJECT_BINARY_DIR}/units/backend_eigen_isa_pairs.cpp PROPERTIES COMPILE_OPTIONS -fwrapv)
+
 # Complex products of finite numbers, without the branches that mend those of infinities.
 set_source_files_properties(${PROJECT_BINARY_DIR}/units/backend_eigen_isa_fourier.cpp
                             PROPERTIES COMPILE_OPTIONS "$<$<CXX_COMPILER_ID:GNU>:-fcx-limited-range>")
@@ -57,6 +60,7 @@ foreach(level IN LISTS levels)
   if(level MATCHES "^x86-64-")
     target_compile_options(${target} PRIVATE -march=${level})
   endif()
+  target_compile_options(${target} PRIVATE ${KILN_OF_LARGE})
   # Eigen 3.4 under g++ 12 warns about its own temporaries at AVX-512.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME kiln_eigen SOVERSION 1 CXX_VISIBILITY_PRESET hidden

@@ -173,6 +173,9 @@ TEST(reductions, fused_over_rows_that_are_cut) {
       b.output(normalized(b, x, scale, column));
       b.output(x.slice({.axes = {1}, .starts = {lens[1] - 1}, .ends = {-lens[1] - 1}, .steps = {-1}}).log_softmax(-1));
       b.output((x * scale).reduce_max({-1}) + column);
+      // elements are squared once, wherever the row is cut
+      b.output(b.add(op::reduce_sum_square{.axes = {-1}}, x * scale) + column);
+      b.output(b.add(op::reduce_l2{.axes = {-1}}, x * scale) + column);
     };
     expect_same(make, random_inputs(make, 3, -3, 3), {1e-4, 1e-4});
     if (::testing::Test::HasFailure()) return;

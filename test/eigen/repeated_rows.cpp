@@ -80,11 +80,11 @@ TEST(repeated_rows, inner_dims_are_joined) {
 void add_numbers(builder& b, value x, value y, dtype type) {
   const auto both = [&](auto op) { b.output(b.add(op, x, y)), b.output(b.add(op, y, x)); };
   const auto put = [&]<class... Op>(Op... op) { (both(op), ...); };
-  if (type != dtype::boolean && type != dtype::u8) {
+  if (type != dtype::boolean) {
     put(op::add{}, op::sub{}, op::mul{}, op::less{}, op::greater{}, op::less_or_equal{}, op::greater_or_equal{});
-    if (type == dtype::f32) put(op::div{});
+    put(op::max{}, op::min{}, op::square_difference{}, op::prelu{});
   }
-  if (type != dtype::boolean) put(op::max{}, op::min{});
+  if (type == dtype::f32) put(op::div{});
   if (is_integer(type)) put(op::bitwise_and{}, op::bitwise_or{}, op::bitwise_xor{});
   if (type == dtype::boolean) put(op::logical_and{}, op::logical_or{}, op::logical_xor{});
   put(op::equal{});
@@ -119,9 +119,27 @@ TEST(repeated_rows, pairs_equal_the_reference) {
     }
 }
 
+// By what an op computes, not by its name: few instructions over two operands of a type.
+TEST(repeated_rows, ops_of_few_instructions_have_loops) {
+  const auto has = [](const operation& op, dtype type) {
+    return eigen::kiln_eigen_typed_tiles()->pair(op.table().index, type) != nullptr;
+  };
+  for (const dtype type : {dtype::f32, dtype::i64, dtype::i32, dtype::u8}) {
+    EXPECT_TRUE(has(op::square_difference{}, type) && has(op::prelu{}, type) && has(op::less{}, type));
+    EXPECT_EQ(has(op::div{}, type), type == dtype::f32) << "integers have no vectors of quotients";
+    EXPECT_FALSE(has(op::mod{}, type) || has(op::abs{}, type) || has(op::where{}, type));
+    EXPECT_EQ(has(op::bitwise_xor{}, type), type != dtype::f32);
+  }
+  EXPECT_TRUE(has(op::logical_or{}, dtype::boolean) && has(op::equal{}, dtype::boolean));
+  EXPECT_FALSE(has(op::pow{}, dtype::f32) || has(op::add{}, dtype::boolean) || has(op::add{}, dtype::f64));
+  EXPECT_FALSE(has(op::shift_left{}, dtype::u8) || has(op::reduce_sum{}, dtype::f32));
+}
+
 // Rows of `n` differences, of which those of `repeats` have one second element each.
 kernels::row_pairs differences(std::int64_t rows, std::int64_t n, bool repeats, std::int64_t size) {
+  static constexpr op::sub attributes{};
   kernels::row_pairs p;
+  p.op = &attributes;
   p.rows = rows, p.row = n, p.repeats = repeats;
   p.a_step = p.to_step = n * size, p.b_step = repeats ? size : n * size;
   return p;
@@ -129,7 +147,7 @@ kernels::row_pairs differences(std::int64_t rows, std::int64_t n, bool repeats, 
 
 // Results where an operand was: nothing is read after it is written, wherever in a line rows begin.
 TEST(repeated_rows, pairs_in_place_equal_others) {
-  const auto subtract = eigen::kiln_eigen_typed_tiles()->pair(eigen::pair_op::sub, dtype::i64);
+  const auto subtract = eigen::kiln_eigen_typed_tiles()->pair(operation(op::sub{}).table().index, dtype::i64);
   constexpr std::int64_t rows = 3;
   for (const std::int64_t n : {8, 9, 67, 250, 9001})
     for (const bool repeats : {false, true})
@@ -156,7 +174,7 @@ TEST(repeated_rows, pairs_in_place_equal_others) {
 
 // Results that bypass the caches, from any byte on: elements may lie across lines.
 TEST(repeated_rows, pairs_begin_at_any_byte) {
-  const auto subtract = eigen::kiln_eigen_typed_tiles()->pair(eigen::pair_op::sub, dtype::f32);
+  const auto subtract = eigen::kiln_eigen_typed_tiles()->pair(operation(op::sub{}).table().index, dtype::f32);
   constexpr std::int64_t rows = 2, n = 1000, size = 4, bytes = rows * n * size;
   std::vector<float> x(rows * n), y(rows * n), expected(rows * n), found(rows * n);
   for (std::size_t k = 0; k < x.size(); ++k) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kiln/core/half.hpp"
+#include "kiln/core/simd/nearest.hpp"
 
 namespace {
 
@@ -157,6 +158,30 @@ TEST(simd, narrow_floats_of_other_widths) {
   check_narrowing<kiln::vec<float, 4>>();
   check_widening<kiln::vec<float, 32>>();
   check_narrowing<kiln::vec<float, 32>>();
+}
+
+// Bit by bit what `round` gives: ties, the sign of zero, what has no fraction, infinities and NaN.
+template <class T> void check_nearest() {
+  using V = kiln::native_vec<T>;
+  using U = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  constexpr std::size_t n = kiln::lanes<V>;
+  constexpr T end = T(1) / std::numeric_limits<T>::epsilon(), inf = std::numeric_limits<T>::infinity();
+  std::vector<T> xs = {
+      0, inf, std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::max(), end, end / 2 - T(0.5)};
+  for (int k = 0; k < 40; ++k) xs.insert(xs.end(), {T(k) / 4, T(k) * T(0.37), std::nextafter(T(k) / 2, inf)});
+  for (std::size_t k = xs.size(); k-- > 0;) xs.push_back(-xs[k]);
+  while (xs.size() % n) xs.push_back(T(2.5));
+  for (std::size_t i = 0; i < xs.size(); i += n) {
+    const V found = kiln::nearest(kiln::load<V>(&xs[i]));
+    for (std::size_t lane = 0; lane < n; ++lane)
+      ASSERT_EQ(std::bit_cast<U>(static_cast<T>(found[lane])), std::bit_cast<U>(kiln::round(xs[i + lane])))
+          << xs[i + lane];
+  }
+}
+
+TEST(simd, nearest_whole_numbers) {
+  check_nearest<float>();
+  check_nearest<double>();
 }
 
 }  // namespace

@@ -130,8 +130,11 @@ TEST(embedder, states_of_a_decoder_of_16_bits_are_floats) {
   const auto about = find_weights(folder.path());
   ASSERT_TRUE(about);
   for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
-    const auto made = detail::build_decoder(detail::open_weights(*about), about->type, dimension::symbol("tokens", 1),
-                                            dimension::symbol("past", 0), type, true);
+    const auto made = detail::build_decoder(detail::open_weights(*about), about->type,
+                                            {.now = dimension::symbol("tokens", 1),
+                                             .past = dimension::symbol("past", 0),
+                                             .compute = type,
+                                             .states_alone = true});
     compile_options o;
     o.threads = 1;
     const executable exe = compile(made.graph, eigen_target(), o);

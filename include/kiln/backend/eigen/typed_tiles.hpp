@@ -18,26 +18,6 @@ using spread_function = void (*)(const void* from, std::ptrdiff_t step, void* to
 /// Rows of two operands: see `row_pairs`.
 using pair_function = void (*)(const kernels::row_pairs& p);
 
-/// Ops of two operands that go by rows.
-enum class pair_op : std::uint8_t {
-  add,
-  sub,
-  sub_from,  ///< the second less the first
-  mul,
-  div,
-  div_into,  ///< the second by the first
-  max,
-  min,
-  bitwise_and,
-  bitwise_or,
-  bitwise_xor,
-  equal,
-  less,
-  greater,
-  less_or_equal,
-  greater_or_equal
-};
-
 /// Tiles of f64, integers from 8 bits on and bools in one instruction-set level (kernel/pointwise/typed_tile.hpp):
 /// elements are in their storage type. Null where there is none.
 struct typed_tile_table {
@@ -47,7 +27,7 @@ struct typed_tile_table {
   convert_function (*round)(dtype to) = nullptr;                ///< f32 to f32 of values that f16 or bf16 can hold
   repeat_function (*repeat)(std::size_t width) = nullptr;       ///< elements of so many bytes
   spread_function (*spread)(std::size_t width) = nullptr;       ///< elements of so many bytes
-  pair_function (*pair)(pair_op op, dtype type) = nullptr;      ///< of f32, i64, i32, u8 and bools
+  pair_function (*pair)(std::size_t op, dtype type) = nullptr;  ///< of f32, i64, i32, u8 and bools
 };
 
 /// The table of the level that the dynamic loader picked.

@@ -50,6 +50,14 @@ requires(sizeof(V) == 64) struct native_ops<V> : generic_ops<V> {
       return (V)_mm512_maskz_scalef_pd(0xff, (__m512d)y, (__m512d)n);
   }
 
+  static KILN_FN V nearest(V x) {
+    constexpr int how = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    if constexpr (is_f32<V>)
+      return (V)_mm512_maskz_roundscale_ps(0xffff, (__m512)x, how);
+    else
+      return (V)_mm512_maskz_roundscale_pd(0xff, (__m512d)x, how);
+  }
+
   static KILN_FN bool any(V mask) { return _mm512_test_epi64_mask((__m512i)mask, (__m512i)mask) != 0; }
 
   static KILN_FN void stream(E* p, V v) { _mm512_stream_si512(reinterpret_cast<__m512i*>(p), (__m512i)v); }

@@ -25,9 +25,12 @@ executable compiled(const embedding_config& c, const target& t, compile_options 
         errc::not_found,
         c.model.string() + ": expected onnx/model.onnx, model.onnx, or a decoder's weights, found none of them");
   const detail::weight_source from = detail::open_weights(*about);
-  detail::built_decoder made =
-      detail::build_decoder(from, about->type, dimension::symbol("tokens", 1), dimension::symbol("past", 0),
-                            c.compute_type.value_or(dtype::f32), true, c.weight_type);
+  detail::built_decoder made = detail::build_decoder(from, about->type,
+                                                     {.now = dimension::symbol("tokens", 1),
+                                                      .past = dimension::symbol("past", 0),
+                                                      .compute = c.compute_type.value_or(dtype::f32),
+                                                      .weights = c.weight_type,
+                                                      .states_alone = true});
   options.remarks.insert(options.remarks.begin(), made.remarks.begin(), made.remarks.end());
   return compile(std::move(made.graph), t, options);
 }

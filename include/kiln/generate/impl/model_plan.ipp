@@ -273,8 +273,12 @@ bool takes_types(const config& c) {
 
 built_decoder decoder_of(const config& c, bool blocks_stay) {
   const weight_source from = open_weights(c);
-  return build_decoder(from, from.about.text_or("model_type", c.type), now, past, c.compute_type.value_or(dtype::f32),
-                       false, c.weight_type, blocks_stay);
+  return build_decoder(from, from.about.text_or("model_type", c.type),
+                       {.now = now,
+                        .past = past,
+                        .compute = c.compute_type.value_or(dtype::f32),
+                        .weights = c.weight_type,
+                        .blocks_stay = blocks_stay});
 }
 
 std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options,

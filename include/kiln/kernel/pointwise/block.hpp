@@ -70,12 +70,14 @@ struct pointwise_steps {
 
 /// Steps of a reduction: lanes are combined with those of a place; `join` combines all lanes of the first `vectors` of
 /// a wide block, ends the fold of `count` elements and fills the block with it; `finish` ends the folds of n lanes that
-/// each took `count` elements; `start` sets a wide block to the identity.
+/// each took `count` elements; `start` sets a wide block to the identity. `prepares`: elements are not combined as they
+/// are, so that what was folded of some must not be folded as one.
 struct fold_steps {
   void (*of[block_widths])() = {};
   void (*start)(const void* op, float* block) = nullptr;
   void (*join)(const void* op, float* block, std::size_t vectors, std::int64_t count) = nullptr;
   void (*finish)(const void* op, float* block, std::int64_t n, std::int64_t count) = nullptr;
+  bool prepares = false;
 };
 
 /// How a block is stored in memory. In registers integers are floats: bytes exactly, 32-bit ones, which are only read,

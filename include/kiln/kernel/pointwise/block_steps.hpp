@@ -141,6 +141,7 @@ template <class Op> fold_steps fold_steps_of() {
   fold_steps s;
   s.of[0] = reinterpret_cast<void (*)()>(block_code<block_width::narrow>::fold<Op>);
   s.of[1] = reinterpret_cast<void (*)()>(block_code<block_width::wide>::fold<Op>);
+  s.prepares = requires(const Op& op, float_vec x) { op.prepare(x); };
   s.start = [](const void* data, float* block) {
     const auto identity = broadcast<float_vec>(identity_of<float>(*static_cast<const Op*>(data)));
     for (std::size_t v = 0; v < vectors; ++v) store(block + v * lanes, identity);

@@ -1,19 +1,9 @@
 #pragma once
-#include <type_traits>
-
+#include "kiln/core/simd/nearest.hpp"
 #include "kiln/kernel/pointwise/row_loop.hpp"
 #include "kiln/op/pointwise/round.hpp"
 
 namespace kiln::kernels {
-
-/// `kiln::round` of floats, by one instruction where there is one.
-template <is_vec V> KILN_FN V nearest_lanes(V x) {
-  constexpr int to_even = 0, without_exceptions = 8;
-  if constexpr (native_bytes == 64 && sizeof(V) == 64 && std::is_same_v<element_t<V>, float>)
-    return (V)_mm512_maskz_roundscale_ps(0xffff, x, to_even | without_exceptions);
-  else
-    return kiln::round(x);
-}
 
 namespace loop_steps {
 
@@ -25,7 +15,7 @@ struct rounded {
   rounded(const block_step&, const block_frame&, const block_rows&) {}
   KILN_FN int begin(std::int64_t) const { return 0; }
   template <class Part> KILN_FN void run(Part& p, int) const {
-    p.each([&](auto v) __attribute__((always_inline)) { p.x[v] = nearest_lanes(p.x[v]); });
+    p.each([&](auto v) __attribute__((always_inline)) { p.x[v] = nearest(p.x[v]); });
   }
   KILN_FN void end(std::int64_t, int) const {}
 };

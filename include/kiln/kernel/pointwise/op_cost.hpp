@@ -7,8 +7,9 @@
 
 namespace kiln::kernels {
 
-/// A recorder that counts instructions: arithmetic is one, a function that expands to a polynomial many.
-struct instruction_count {
+/// A recorder that counts instructions over floats or, if `Whole`, over integers: arithmetic is one, a function that
+/// expands to a polynomial many, and so is a quotient of integers, which has no vector form.
+template <bool Whole> struct instruction_count {
   using records_calls = void;
   int count = 0;
 
@@ -23,18 +24,19 @@ struct instruction_count {
     sum.count += weight(name);
     return sum;
   }
-  constexpr scalar_kind kind() const { return scalar_kind::f32; }
+  constexpr scalar_kind kind() const { return Whole ? scalar_kind::i64 : scalar_kind::f32; }
   static constexpr int weight(std::string_view name) {
     for (std::string_view simple :
          {"abs",         "copysign", "min",   "max",   "select", "bits",        "from_bits",  "sqrt",
           "recip",       "rsqrt",    "isnan", "isinf", "sign",   "logical_and", "logical_or", "logical_xor",
           "logical_not", "+",        "-",     "*",     "/",      "fma"})
-      if (name == simple) return 1;
+      if (name == simple) return Whole && name == "/" ? 20 : 1;
+    if (name == "%") return 20;
     return name.size() < 3 ? 1 : name == "exp" ? 12 : 20;
   }
 
 #define KILN_COUNT_BINARY(op) \
-  friend constexpr instruction_count operator op(instruction_count a, instruction_count b) { return call("+", a, b); }
+  friend constexpr instruction_count operator op(instruction_count a, instruction_count b) { return call(#op, a, b); }
   KILN_COUNT_BINARY(+)
   KILN_COUNT_BINARY(-)
   KILN_COUNT_BINARY(*)
@@ -58,9 +60,9 @@ struct instruction_count {
   friend constexpr instruction_count operator!(instruction_count a) { return call("!", a); }
 };
 
-/// About how many vector instructions an op's computation takes.
-template <class Op, std::size_t... I> constexpr int op_cost(std::index_sequence<I...>) {
-  return Op{}((static_cast<void>(I), instruction_count{})...).count;
+/// About how many vector instructions an op's computation takes over floats or, if `Whole`, over integers.
+template <class Op, bool Whole = false, std::size_t... I> constexpr int op_cost(std::index_sequence<I...>) {
+  return Op{}((static_cast<void>(I), instruction_count<Whole>{})...).count;
 }
 
 }  // namespace kiln::kernels

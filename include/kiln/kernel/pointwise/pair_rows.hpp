@@ -3,34 +3,58 @@
 #include <type_traits>
 
 #include "kiln/core/simd.hpp"
+#include "kiln/kernel/pointwise/op_cost.hpp"
 #include "kiln/kernel/pointwise/pair_rows_problem.hpp"
+#include "kiln/op/table.hpp"
 
 namespace kiln::kernels {
 
-/// The wide loops of one op over elements of T; `Function` gives a vector of T or, if it `compares`, of truths (0 or
-/// all bits).
-template <class T, class Function> class row_pair_loop {
+/// Whether an op of two operands takes so few instructions over elements of T that reading and writing them is most of
+/// the time.
+template <class Op, class T> constexpr bool is_pair_of_rows() {
+  constexpr int most = 4;
+  if constexpr (kind_of<Op>() == op_kind::pointwise) {
+    constexpr dtype_set types = detail::types_of<Op>();
+    if constexpr (detail::call_arity<Op>() == 2 && detail::condition_args_of<Op>() == 0 && types.contains(dtype_of<T>))
+      return op_cost<Op, std::is_integral_v<T>>(std::make_index_sequence<2>{}) <= most;
+  }
+  return false;
+}
+
+/// The wide loops of one op over elements of T. Integers wrap: units that include this are compiled with -fwrapv.
+template <class Op, class T> class row_pair_loop {
+  static constexpr bool conditions = std::is_same_v<T, bool>;
   // what bools are read as; any byte but 0 is true
-  using E = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+  using E = std::conditional_t<conditions, std::uint8_t, T>;
   using V = native_vec<E>;
   static constexpr std::int64_t width = lanes<V>, together = 4;  // vectors of a step
-  static constexpr bool truths = requires { Function::compares; };
+  static constexpr bool truths = conditions || detail::result_is_bool<Op>();
   using R = std::conditional_t<truths, std::uint8_t, E>;
   using result = vec<R, int(width)>;
 
  public:
   static void run(const row_pairs& p) {
+    // a copy: stores to the result must not seem to change the attributes
+    const Op op = *static_cast<const Op*>(p.op);
     for (std::int64_t r = 0; r < p.rows; ++r) {
       const E* const a = reinterpret_cast<const E*>(p.a + r * p.a_step);
       const E* const b = reinterpret_cast<const E*>(p.b + r * p.b_step);
       R* const to = reinterpret_cast<R*>(p.to + r * p.to_step);
       if (!p.repeats)
         row(
-            p, a, to, [&](std::int64_t k) __attribute__((always_inline)) { return made(read(a + k), read(b + k)); });
-      else if (!decided(*b, to, p.row))
+            p, a,
+            to, [&](std::int64_t k) __attribute__((always_inline)) { return made(op(read(a + k), read(b + k))); });
+      else if (decided(op, *b, p.swapped, to, p.row))
+        continue;
+      else if (!is_commutative && p.swapped)
         row(
-            p, a, to, [&, s = broadcast<V>(*b) ](std::int64_t k) __attribute__((always_inline)) {
-              return made(read(a + k), canonical(s));
+            p, a, to, [&, s = operand(broadcast<V>(*b)) ](std::int64_t k) __attribute__((always_inline)) {
+              return made(op(s, read(a + k)));
+            });
+      else
+        row(
+            p, a, to, [&, s = operand(broadcast<V>(*b)) ](std::int64_t k) __attribute__((always_inline)) {
+              return made(op(read(a + k), s));
             });
     }
     if (p.past_cache) stream_fence();
@@ -38,15 +62,17 @@ template <class T, class Function> class row_pair_loop {
   }
 
  private:
-  static KILN_FN V canonical(V x) {
-    if constexpr (std::is_same_v<T, bool>)
-      return x < broadcast<V>(1) ? x : broadcast<V>(1);
+  static constexpr bool is_commutative = info_of<Op>().commutative;
+
+  // As the op wants it: conditions are masks.
+  static KILN_FN auto operand(V x) {
+    if constexpr (conditions)
+      return x != broadcast<V>(0);
     else
       return x;
   }
-  static KILN_FN V read(const E* p) { return canonical(load<V>(p)); }
-  static KILN_FN result made(V x, V y) {
-    const auto z = Function{}(x, y);
+  static KILN_FN auto read(const E* p) { return operand(load<V>(p)); }
+  template <class Z> static KILN_FN result made(Z z) {
     if constexpr (!truths)
       return z;
     else if constexpr (sizeof(E) == 1)
@@ -55,11 +81,12 @@ template <class T, class Function> class row_pair_loop {
       return __builtin_convertvector(z & 1, result);
   }
 
-  // Rows that one truth decides, whatever the other operand is.
-  static bool decided(E b, R* to, std::int64_t n) {
-    if constexpr (requires { Function::deciding; }) {
-      if ((b != 0) != Function::deciding) return false;
-      std::memset(to, Function::deciding, static_cast<std::size_t>(n));
+  // Rows that one condition decides, whatever the other operand is.
+  static bool decided(const Op& op, E repeated, bool swapped, R* to, std::int64_t n) {
+    if constexpr (conditions) {
+      const bool b = repeated != 0, of_false = swapped ? op(b, false) : op(false, b);
+      if (of_false != (swapped ? op(b, true) : op(true, b))) return false;
+      std::memset(to, of_false, static_cast<std::size_t>(n));
       return true;
     }
     return false;

@@ -4,8 +4,8 @@
 #include "kiln/kernel/rnn/cell_functions.hpp"
 #include "kiln/kernel/rnn/gate_panels.hpp"
 #include "kiln/kernel/rnn/problem.hpp"
-#include "kiln/kernel/rnn/step_team.hpp"
 #include "kiln/runtime/own_cache.hpp"
+#include "kiln/runtime/step_team.hpp"
 
 namespace kiln::kernels {
 

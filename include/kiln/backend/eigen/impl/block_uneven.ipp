@@ -1,6 +1,5 @@
 #include "kiln/backend/eigen/block_program.hpp"
 #include "kiln/backend/eigen/impl/tile_memory.hpp"
-#include "kiln/op/reduce.hpp"
 
 namespace kiln::eigen {
 
@@ -90,12 +89,8 @@ void block_cursor::run_uneven(const tile_program::stream* streams, const block_p
 
 bool block_program::folds_join() const {
   for (const level& l : levels_)
-    for (const fold& f : l.folds) {
-      const operation& op = f.op;
-      if (!op.is<op::reduce_sum>() && !op.is<op::reduce_mean>() && !op.is<op::reduce_max>() &&
-          !op.is<op::reduce_min>() && !op.is<op::reduce_prod>())
-        return false;
-    }
+    for (const fold& f : l.folds)
+      if (f.steps->prepares) return false;
   return true;
 }
 

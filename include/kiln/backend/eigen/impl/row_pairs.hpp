@@ -3,15 +3,16 @@
 
 namespace kiln::eigen {
 
-/// The loops over rows of a body that is one op of two parameters of one type, and those of the parameters the other
-/// way round; null where there are none.
-struct pair_loops {
-  pair_function of = nullptr, swapped = nullptr;
+/// An op of two operands and its loop over rows; null where there is none.
+struct pair_loop {
+  operation op;
+  pair_function run = nullptr;
 };
-pair_loops find_pair_loops(const module_graph& body);
+/// That of a body that is one op of two parameters of one type.
+pair_loop find_pair_loop(const module_graph& body);
 
-/// Runs them where the result's rows and at least one operand's are contiguous and long enough, the other operand's
+/// Runs the loop where the result's rows and at least one operand's are contiguous and long enough, the other operand's
 /// too or of one element each. False, and nothing done, elsewhere. `grain`: elements that make a task.
-bool run_pairs(const pair_loops& loops_of_op, const launch& l, const row_loops& loops, std::int64_t grain);
+bool run_pairs(const pair_loop& of, const launch& l, const row_loops& loops, std::int64_t grain);
 
 }  // namespace kiln::eigen

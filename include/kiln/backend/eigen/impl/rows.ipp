@@ -288,7 +288,7 @@ void run_loops(const tile_program& p, const launch& l, const row_loops& loops) {
 class rows_kernel final : public kernel {
  public:
   rows_kernel(const module_graph& body, std::string name)
-      : program_(body), name_(std::move(name)), pairs_(find_pair_loops(body)) {}
+      : program_(body), name_(std::move(name)), pair_(find_pair_loop(body)) {}
   std::string name() const override { return name_; }
   stride_support input_strides(std::size_t) const override { return stride_support::any; }
   stride_support output_strides(std::size_t) const override { return stride_support::any; }
@@ -297,13 +297,13 @@ class rows_kernel final : public kernel {
   }
   void run(const launch& l) const override {
     const row_loops loops = loops_of(program_, l.in, l.out);
-    if (!pairs_.of || !run_pairs(pairs_, l, loops, task_elements(program_))) run_loops(program_, l, loops);
+    if (!pair_.run || !run_pairs(pair_, l, loops, task_elements(program_))) run_loops(program_, l, loops);
   }
 
  private:
   tile_program program_;
   std::string name_;
-  pair_loops pairs_;
+  pair_loop pair_;
 };
 
 }  // namespace

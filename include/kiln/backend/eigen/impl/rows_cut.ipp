@@ -5,12 +5,10 @@
 #include "kiln/backend/eigen/impl/row_walk.hpp"
 #include "kiln/core/huge_page.hpp"
 #include "kiln/kernel/gemm/pack.hpp"
-#include "kiln/kernel/rnn/step_team.hpp"
+#include "kiln/runtime/step_team.hpp"
 
 namespace kiln::eigen {
 namespace {
-
-using kernels::step_team;
 
 constexpr unsigned most_pieces = 64;
 constexpr std::size_t cursor_bytes = padded_bytes(sizeof(block_cursor));

@@ -7,28 +7,6 @@
 namespace kiln::eigen {
 namespace {
 
-struct named_pair {
-  pair_op of, swapped;
-};
-std::optional<named_pair> pair_named_by(const operation& op) {
-  const auto both = [](pair_op o) { return named_pair{o, o}; };
-  if (op.is<op::add>()) return both(pair_op::add);
-  if (op.is<op::sub>()) return named_pair{pair_op::sub, pair_op::sub_from};
-  if (op.is<op::mul>()) return both(pair_op::mul);
-  if (op.is<op::div>()) return named_pair{pair_op::div, pair_op::div_into};
-  if (op.is<op::max>()) return both(pair_op::max);
-  if (op.is<op::min>()) return both(pair_op::min);
-  if (op.is<op::bitwise_and>() || op.is<op::logical_and>()) return both(pair_op::bitwise_and);
-  if (op.is<op::bitwise_or>() || op.is<op::logical_or>()) return both(pair_op::bitwise_or);
-  if (op.is<op::bitwise_xor>() || op.is<op::logical_xor>()) return both(pair_op::bitwise_xor);
-  if (op.is<op::equal>()) return both(pair_op::equal);
-  if (op.is<op::less>()) return named_pair{pair_op::less, pair_op::greater};
-  if (op.is<op::greater>()) return named_pair{pair_op::greater, pair_op::less};
-  if (op.is<op::less_or_equal>()) return named_pair{pair_op::less_or_equal, pair_op::greater_or_equal};
-  if (op.is<op::greater_or_equal>()) return named_pair{pair_op::greater_or_equal, pair_op::less_or_equal};
-  return {};
-}
-
 // Where a row is cut: at whole lines, none of the parts short.
 constexpr std::int64_t cut = 64, shortest = 4 * cut, longest_whole = 4096;
 
@@ -44,9 +22,11 @@ place place_of(std::int64_t e, std::int64_t row) {
 
 class pair_walk {
  public:
-  pair_walk(const launch& l, const row_loops& loops, bool swaps)
+  pair_walk(const launch& l, const row_loops& loops, const void* op, bool swaps)
       : l_(l), loops_(loops), operand_{swaps ? 1U : 0U, swaps ? 0U : 1U, 2} {
     constexpr std::int64_t distance = 4096, cached = 1 << 18;
+    p_.op = op;
+    p_.swapped = swaps;
     p_.repeats = loops.operand[operand_[1]].folded[0] == 0;
     p_.past_cache = l.unread;
     const std::int64_t bytes = loops.rows() * loops.row() * static_cast<std::int64_t>(size_of(l.in[0].type));
@@ -99,20 +79,18 @@ class pair_walk {
 
 }  // namespace
 
-pair_loops find_pair_loops(const module_graph& body) {
+pair_loop find_pair_loop(const module_graph& body) {
   if (body.size() != 3) return {};
   const auto& last = body[2];
   if (last.kind != instruction_kind::op || last.inputs.size() != 2 || body.outputs.size() != 1) return {};
   for (std::uint32_t k = 0; k < 2; ++k)
     if (body[k].kind != instruction_kind::parameter || last.inputs[k].instruction != k) return {};
   const dtype type = body[0].results[0].type;
-  const auto named = pair_named_by(last.op);
-  if (!named || body[1].results[0].type != type) return {};
-  const auto find = kiln_eigen_typed_tiles()->pair;
-  return {find(named->of, type), find(named->swapped, type)};
+  if (body[1].results[0].type != type) return {};
+  return {last.op, kiln_eigen_typed_tiles()->pair(last.op.table().index, type)};
 }
 
-bool run_pairs(const pair_loops& loops_of_op, const launch& l, const row_loops& loops, std::int64_t grain) {
+bool run_pairs(const pair_loop& of, const launch& l, const row_loops& loops, std::int64_t grain) {
   constexpr std::int64_t least_bytes = 64;
   const std::int64_t row = loops.row(), all = loops.rows() * row;
   if (loops.folded.size() != 1 || row * static_cast<std::int64_t>(size_of(l.in[0].type)) < least_bytes) return false;
@@ -121,11 +99,10 @@ bool run_pairs(const pair_loops& loops_of_op, const launch& l, const row_loops& 
     if (step[k] = loops.operand[k].folded[0]; step[k] != 1 && (k == 2 || step[k] != 0)) return false;
   if (step[0] == 0 && step[1] == 0) return false;
   if (all == 0) return true;
-  const pair_function f = step[0] == 0 ? loops_of_op.swapped : loops_of_op.of;
-  const pair_walk walk(l, loops, step[0] == 0);
+  const pair_walk walk(l, loops, of.op.data(), step[0] == 0);
   const std::int64_t tasks = balanced((all + grain - 1) / grain, l.pool->size());
   const auto body = [&](std::int64_t task, unsigned) {
-    walk.run(f, place_of(task * all / tasks, row), place_of((task + 1) * all / tasks, row));
+    walk.run(of.run, place_of(task * all / tasks, row), place_of((task + 1) * all / tasks, row));
   };
   if (tasks == 1)
     body(0, 0);

@@ -14,21 +14,25 @@ struct weight_source {
   bool pairs_are_adjacent = false;  ///< rows of queries and keys are in the order of neighbors that turn together
 };
 
+/// How a decoder is built.
+struct decoder_form {
+  dimension now, past;                                ///< tokens of a run, and those before it
+  dtype compute = dtype::f32;                         ///< a float of 32 or 16 bits, which caches have, too
+  std::optional<quantize::weight_type> weights = {};  ///< matrices of floats are stored so, each as it is read
+  bool states_alone = false;  ///< the only output is `last_hidden_state` f32[1, now, width] before logits
+  bool blocks_stay = false;   ///< products read blocks of Q4_0 and Q8_0 as views of the file
+};
+
 /// A decoder of one sequence: inputs `input_ids` i64[1, now], `past_key_values.N.key` and `.value`
 /// [1, key heads, past, depth]; outputs `logits` f32[1, now, vocabulary], `present.N.key` and `.value` with the new
-/// ones after the past. It computes in `compute`, a float of 32 or 16 bits, which caches have, too; logits are f32.
-/// Blocks and tables keep the type that they are stored in, plain matrices become the one that it computes in.
-/// `weights`: matrices of floats are stored so, each as it is read, and remarks say how many. `blocks_stay`: products
-/// read blocks of Q4_0 and Q8_0 as views of the file, for targets that read them there. `states_alone`: the only output
-/// is `last_hidden_state` f32[1, now, width] before logits. Errors: `malformed` names a tensor that is missing or has
+/// ones after the past. Blocks and tables keep the type that they are stored in, plain matrices become the one that it
+/// computes in; remarks say how many are stored as `weights`. Errors: `malformed` names a tensor that is missing or has
 /// other extents, `unsupported` a type or fact that no block has; with `weights`, those of `quantize::stored`.
 struct built_decoder {
   program graph;
   std::int64_t context = 0;
   std::vector<std::string> remarks;
 };
-built_decoder build_decoder(const weight_source& from, std::string_view type, dimension now, dimension past,
-                            dtype compute = dtype::f32, bool states_alone = false,
-                            std::optional<quantize::weight_type> weights = {}, bool blocks_stay = false);
+built_decoder build_decoder(const weight_source& from, std::string_view type, const decoder_form& form);
 
 }  // namespace kiln::language::detail

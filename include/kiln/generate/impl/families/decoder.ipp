@@ -119,9 +119,7 @@ class decoder_builder {
 
 }  // namespace
 
-built_decoder build_decoder(const weight_source& from, std::string_view type, dimension now, dimension past,
-                            dtype compute, bool states_alone, std::optional<quantize::weight_type> weights,
-                            bool blocks_stay) {
+built_decoder build_decoder(const weight_source& from, std::string_view type, const decoder_form& form) {
   const family* f = find_family(type);
   if (!f)
     throw error(errc::unsupported, "not supported: weights of a model of type '" + std::string(type) +
@@ -130,11 +128,12 @@ built_decoder build_decoder(const weight_source& from, std::string_view type, di
   architecture a = f->read(from.about);
   out.context = a.context;
   out.remarks = a.remarks;
-  a.type = compute, a.weights = weights, a.blocks_stay = blocks_stay;
-  if (compute != dtype::f32) out.remarks.push_back("the model computes in " + std::string(to_string(compute)));
-  decoder_builder built(from, std::move(a), now, past, states_alone);
+  a.type = form.compute, a.weights = form.weights, a.blocks_stay = form.blocks_stay;
+  if (form.compute != dtype::f32)
+    out.remarks.push_back("the model computes in " + std::string(to_string(form.compute)));
+  decoder_builder built(from, std::move(a), form.now, form.past, form.states_alone);
   out.graph = built.run();
-  if (weights) out.remarks.push_back(built.remark_on_weights());
+  if (form.weights) out.remarks.push_back(built.remark_on_weights());
   return out;
 }
 

@@ -55,11 +55,14 @@ answer::answer(completion_request asked, std::shared_ptr<const language_entry> e
                   {"top_logprobs", json::array()},
                   {"text_offset", json::array()}};
       c.shown.emplace(entry_->tokens);
-    }
-    if (asked_.echo) {  // what is made is spelled as the prompt goes on: its first word keeps its space
+      // what is made is spelled as the prompt goes on: its first word keeps its space
       const language::tokens& prompt = prompts_[k / asked_.best_of];
-      c.text = asked_.max_tokens == 0 ? entry_->tokens.decode(prompt) : c.stream.follow(prompt);
-      if (c.shown) c.shown->follow(prompt);
+      const std::string whole = entry_->tokens.decode(prompt), before = c.stream.follow(prompt);
+      if (asked_.echo) c.text = asked_.max_tokens == 0 ? whole : before;
+      if (asked_.echo || before == whole)
+        c.shown->follow(prompt);
+      else  // some of the prompt would come with the text
+        c.stream = language::token_stream(entry_->tokens, {}, asked_.stop);
     }
     c.offset = characters(c.text);
   }
@@ -217,12 +220,13 @@ std::vector<json> answer::take(const progress& p) {
   for (const language::scored_token& s : p.scores) c.logprob += s.logprob, ++c.made;
   std::string text;
   for (const language::token t : p.made) text += c.stream.put(t);
+  const bool is_stopped = c.stream.is_stopped();
   if (!is_open) text += c.stream.finish();
   json scores = scores_of(c, p);
   if (c.reader) text = c.reader->put(text);
   if (!is_open) {
     --open_;
-    c.finish = finish_of(p);
+    c.finish = is_stopped ? "stop" : finish_of(p);
     if (c.reader) {
       std::string rest;
       c.calls = c.reader->finish(rest);

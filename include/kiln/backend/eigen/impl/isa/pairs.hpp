@@ -3,7 +3,7 @@
 
 namespace kiln::eigen {
 
-/// The loops of an op over rows of elements of a type, or null.
-pair_function find_pair(pair_op op, dtype type);
+/// The loops of the default registry's op number `op` over rows of elements of a type, or null.
+pair_function find_pair(std::size_t op, dtype type);
 
 }  // namespace kiln::eigen

@@ -6,7 +6,7 @@
 #include "kiln/runtime/processor.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
-namespace kiln::kernels {
+namespace kiln {
 
 /// Threads that take one short step after another, each a fixed part of every step, without a fork and join for each: a
 /// step begins when all parts of the one before are done. No step waits for a thread that has not started: the first
@@ -86,4 +86,4 @@ class step_team {
   part_state part_[most_parts];
 };
 
-}  // namespace kiln::kernels
+}  // namespace kiln
