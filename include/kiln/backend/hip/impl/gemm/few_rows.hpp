@@ -79,8 +79,8 @@ inline gemm_plan plan_few_rows(const gemm_problem& p, const row_program* epilogu
            tile.warps_n, ", ", tile.stages, ", ", tile.rows, ", ", scale_words, "}>(a, ", weights,
            ", result, s.rows, s.cols, s.depth, shared);");
   else
-    t.line("gemm_of_few_rows<", is_narrow(p.type) ? "f16" : type, ", ", numbers, ", ", tile.rows / 8, ", ", tile.cols / 16, ", ", tile.warps_n,
-           ", ", tile.stages, ">(a, ", weights,
+    t.line("gemm_of_few_rows<", is_narrow(p.type) ? "f16" : type, ", ", numbers, ", ", tile.rows / 8, ", ",
+           tile.cols / 16, ", ", tile.warps_n, ", ", tile.stages, ">(a, ", weights,
            ", result, s.rows, s.cols, s.depth, reinterpret_cast<float*>(shared));");
   t.close();
   gemm_plan plan;
