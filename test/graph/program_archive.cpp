@@ -134,7 +134,7 @@ template <class... Ops> void check_tables(type_list<Ops...>) {
 TEST(program_archive, ops_beside_the_default_registry_are_found) {
   std::vector<std::string_view> names = names_of(more_ops{});
   for (const char* name :
-       {"loop", "branch", "nonzero", "integer_dot", "integer_convolution", "sequence_at", "zip_maps"})
+       {"loop", "branch", "nonzero", "integer_dot", "float8_dot", "integer_convolution", "sequence_at", "zip_maps"})
     names.push_back(name);
   for (const std::string_view name : names) EXPECT_NE(detail::find_own_op(name), nullptr) << name;
   EXPECT_EQ(detail::find_own_op("scaled"), nullptr);
