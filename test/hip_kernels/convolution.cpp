@@ -203,85 +203,87 @@ template <grouped_tile Tile> void check_grouped(int groups, const int (&in)[3], 
 
 TEST(device_convolution, a_channel_each) {
   // four channels a thread, four neighbors of a row
-  check_grouped<{.run = 4,
-                 .outputs = 4,
-                 .last = true,
-                 .rows = 3,
-                 .cols = 2,
-                 .part = 2,
-                 .stride_rows = 2,
-                 .pad_rows = 1,
-                 .pad_cols = 1}>(8, {1, 7, 9}, {1, 4, 10});
-  check_grouped<{.run = 2,
-                 .outputs = 2,
-                 .last = true,
-                 .rows = 3,
-                 .cols = 2,
-                 .part = 2,
-                 .stride_rows = 2,
-                 .stride_cols = 2,
-                 .dilation_cols = 2,
-                 .pad_rows = 1,
-                 .pad_cols = 1}>(6, {1, 8, 9}, {1, 4, 5});
-  check_grouped<{.outputs = 8, .rows = 3, .cols = 2, .part = 2, .stride_rows = 2, .pad_rows = 1, .pad_cols = 1}>(
-      3, {1, 7, 9}, {1, 4, 10});
-  check_grouped<{.outputs = 4,
-                 .planes = 2,
-                 .rows = 3,
-                 .cols = 2,
-                 .part = 2,
-                 .stride_planes = 2,
-                 .stride_cols = 2,
-                 .dilation_planes = 2,
-                 .pad_planes = 1,
-                 .pad_cols = 1}>(3, {5, 7, 9}, {3, 5, 5});
+  check_grouped<grouped_tile{.run = 4,
+                             .outputs = 4,
+                             .last = true,
+                             .rows = 3,
+                             .cols = 2,
+                             .part = 2,
+                             .stride_rows = 2,
+                             .pad_rows = 1,
+                             .pad_cols = 1}>(8, {1, 7, 9}, {1, 4, 10});
+  check_grouped<grouped_tile{.run = 2,
+                             .outputs = 2,
+                             .last = true,
+                             .rows = 3,
+                             .cols = 2,
+                             .part = 2,
+                             .stride_rows = 2,
+                             .stride_cols = 2,
+                             .dilation_cols = 2,
+                             .pad_rows = 1,
+                             .pad_cols = 1}>(6, {1, 8, 9}, {1, 4, 5});
+  check_grouped<grouped_tile{
+      .outputs = 8, .rows = 3, .cols = 2, .part = 2, .stride_rows = 2, .pad_rows = 1, .pad_cols = 1}>(3, {1, 7, 9},
+                                                                                                      {1, 4, 10});
+  check_grouped<grouped_tile{.outputs = 4,
+                             .planes = 2,
+                             .rows = 3,
+                             .cols = 2,
+                             .part = 2,
+                             .stride_planes = 2,
+                             .stride_cols = 2,
+                             .dilation_planes = 2,
+                             .pad_planes = 1,
+                             .pad_cols = 1}>(3, {5, 7, 9}, {3, 5, 5});
 }
 TEST(device_convolution, few_channels_a_group) {
-  check_grouped<{.outputs = 4, .depth = 3, .filters = 2, .rows = 3, .cols = 2, .part = 2, .pad_rows = 1}>(3, {1, 5, 7},
-                                                                                                          {1, 5, 6});
-  check_grouped<{.outputs = 2, .last = true, .depth = 2, .filters = 3, .rows = 2, .cols = 3, .part = 3, .pad_cols = 1}>(
+  check_grouped<grouped_tile{.outputs = 4, .depth = 3, .filters = 2, .rows = 3, .cols = 2, .part = 2, .pad_rows = 1}>(
+      3, {1, 5, 7}, {1, 5, 6});
+  check_grouped<grouped_tile{
+      .outputs = 2, .last = true, .depth = 2, .filters = 3, .rows = 2, .cols = 3, .part = 3, .pad_cols = 1}>(
       2, {1, 5, 7}, {1, 4, 7});
 }
 TEST(device_convolution, rows_of_a_window_are_held_in_parts) {
-  check_grouped<{.outputs = 4, .cols = 11, .part = 4, .pad_cols = 5}>(3, {1, 2, 19}, {1, 2, 19});
-  check_grouped<{.outputs = 2, .cols = 5, .part = 2, .stride_cols = 3, .dilation_cols = 4, .pad_cols = 1}>(
+  check_grouped<grouped_tile{.outputs = 4, .cols = 11, .part = 4, .pad_cols = 5}>(3, {1, 2, 19}, {1, 2, 19});
+  check_grouped<grouped_tile{.outputs = 2, .cols = 5, .part = 2, .stride_cols = 3, .dilation_cols = 4, .pad_cols = 1}>(
       2, {1, 1, 40}, {1, 1, 9});
 }
 TEST(device_convolution, transposed_with_few_channels_a_group) {
-  check_grouped<{.outputs = 4,
-                 .rows = 4,
-                 .cols = 4,
-                 .part = 4,
-                 .stride_rows = 2,
-                 .stride_cols = 2,
-                 .pad_rows = 1,
-                 .pad_cols = 1,
-                 .backwards = true}>(3, {1, 4, 5}, {1, 8, 10});
-  check_grouped<{.run = 2,
-                 .outputs = 4,
-                 .last = true,
-                 .rows = 2,
-                 .cols = 5,
-                 .part = 5,
-                 .stride_cols = 2,
-                 .dilation_cols = 3,
-                 .pad_cols = 5,
-                 .backwards = true}>(4, {1, 3, 6}, {1, 4, 14});
-  check_grouped<{.outputs = 6,
-                 .depth = 3,
-                 .filters = 2,
-                 .planes = 2,
-                 .rows = 2,
-                 .cols = 2,
-                 .part = 2,
-                 .stride_planes = 2,
-                 .stride_rows = 3,
-                 .stride_cols = 3,
-                 .pad_planes = 1,
-                 .backwards = true}>(2, {3, 2, 4}, {5, 6, 13});
+  check_grouped<grouped_tile{.outputs = 4,
+                             .rows = 4,
+                             .cols = 4,
+                             .part = 4,
+                             .stride_rows = 2,
+                             .stride_cols = 2,
+                             .pad_rows = 1,
+                             .pad_cols = 1,
+                             .backwards = true}>(3, {1, 4, 5}, {1, 8, 10});
+  check_grouped<grouped_tile{.run = 2,
+                             .outputs = 4,
+                             .last = true,
+                             .rows = 2,
+                             .cols = 5,
+                             .part = 5,
+                             .stride_cols = 2,
+                             .dilation_cols = 3,
+                             .pad_cols = 5,
+                             .backwards = true}>(4, {1, 3, 6}, {1, 4, 14});
+  check_grouped<grouped_tile{.outputs = 6,
+                             .depth = 3,
+                             .filters = 2,
+                             .planes = 2,
+                             .rows = 2,
+                             .cols = 2,
+                             .part = 2,
+                             .stride_planes = 2,
+                             .stride_rows = 3,
+                             .stride_cols = 3,
+                             .pad_planes = 1,
+                             .backwards = true}>(2, {3, 2, 4}, {5, 6, 13});
   // windows that begin past the padding
-  check_grouped<{.outputs = 2, .cols = 2, .part = 2, .stride_cols = 2, .pad_cols = 7, .backwards = true}>(2, {1, 1, 9},
-                                                                                                          {1, 1, 6});
+  check_grouped<grouped_tile{.outputs = 2, .cols = 2, .part = 2, .stride_cols = 2, .pad_cols = 7, .backwards = true}>(
+      2, {1, 1, 9}, {1, 1, 6});
 }
 
 }  // namespace

@@ -9,10 +9,13 @@
 #include "kiln/backend/hip/impl/conv/convolution_parts.hpp"
 #include "kiln/backend/hip/impl/gemm/stored_form.hpp"
 #include "kiln/backend/hip/impl/gemm/turn_weights.hpp"
+#include "kiln/backend/hip/kernels/index/arguments.hpp"
 #include "kiln/graph/builder.hpp"
+#include "kiln/op/dynamic/progression.hpp"
 #include "kiln/op/dynamic/selection.hpp"
 #include "kiln/op/more.hpp"
 #include "kiln/op/nn/block_attention.hpp"
+#include "kiln/op/nn/pooling.hpp"
 #include "kiln/pass/fuse_contraction.hpp"
 #include "kiln/runtime/counting_kernel.hpp"
 #include "pass/evaluate.hpp"
@@ -337,6 +340,49 @@ TEST(tile_kernels, boxes_need_bounds) {
     expect([&] { dynamic_cast<const counting_kernel&>(*lowered.made).count(l); });
     expect([&] { op.produce(in); });
   }
+}
+
+// Nothing is counted from numbers that are not there, and what a count says is an error of the op.
+TEST(device_plans, ranges_of_wrong_numbers_are_errors) {
+  const auto where = std::make_shared<const hip::context>(hip::architecture::named("sm_90"), "");
+  const std::vector<shape> shapes(3, shape(dtype::f32, {1}));
+  const lowered_op lowered(hip::lower_select, op::progression{dimension::symbol("n")}, shapes, where);
+  const auto* counts = dynamic_cast<const counting_kernel*>(lowered.made.get());
+  ASSERT_NE(counts, nullptr);
+  std::vector<tensor> given;
+  for (const shape& s : shapes) given.push_back(lowered_op::at(nullptr, s));
+  const auto code_of = [](const std::function<void()>& f) {
+    try {
+      f();
+    } catch (const error& e) {
+      return e.code();
+    }
+    return errc::internal;
+  };
+  EXPECT_EQ(counts->made(given, 7).lens, dims{7});
+  EXPECT_EQ(code_of([&] { counts->made(given, gpu::range_without_step); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { counts->made(given, gpu::range_without_end); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { counts->made(given, gpu::most_of_range + 1); }), errc::limit);
+  given[1].lens = {0};
+  EXPECT_EQ(code_of([&] { counts->count(launch{given, {}, {}}); }), errc::shape_mismatch);
+}
+
+// Greatest elements of long windows are taken along one dim after the other, with room for what lies between.
+TEST(device_plans, long_windows_have_room_between_their_dims) {
+  const auto where = std::make_shared<const hip::context>(hip::architecture::named("sm_90"), "");
+  const auto room_of = [&](const op::pooling& p, const shape& x) {
+    const lowered_op lowered(hip::lower_window, p, {x}, where);
+    const tensor in = lowered_op::at(nullptr, x), out = lowered_op::at(nullptr, lowered.result);
+    return lowered.made->scratch_bytes({&in, 1}, {&out, 1}, 1);
+  };
+  const shape x(dtype::f32, {2, 8, 16, 32});
+  EXPECT_EQ(room_of({.lengths = {9, 9}, .stride = {1, 1}, .pads = {4, 4, 4, 4}}, x), 2u * 8 * 16 * 32 * 4);
+  EXPECT_EQ(room_of({.lengths = {9, 9}, .stride = {1, 4}}, x), 2u * 8 * 16 * 6 * 4);
+  EXPECT_EQ(room_of({.lengths = {5, 5}, .stride = {1, 1}}, x), 0u);
+  EXPECT_EQ(room_of({.lengths = {1, 31}, .stride = {1, 1}}, x), 0u);
+  EXPECT_EQ(room_of({.mode = op::pooling_mode::average, .lengths = {9, 9}, .stride = {1, 1}}, x), 0u);
+  EXPECT_EQ(room_of({.lengths = {4, 4, 4}, .stride = {1, 1, 1}}, shape(dtype::f32, {1, 8, 8, 8, 8})),
+            (8u * 8 * 8 * 5 + 8 * 8 * 5 * 5) * 4);
 }
 
 }  // namespace

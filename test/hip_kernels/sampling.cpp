@@ -52,7 +52,7 @@ template <int Held, int Run, int Copies> void check_resample(i64 taps) {
   n.axes[0] = a.axis, n.axes[1] = c.axis;
   int faults = 0;
   const auto taps_in = [&](const table& t, int axis, auto held) {
-    return [&t, &n, &faults, axis, held](const auto& p) {
+    return [&t, &n, &faults, axis](const auto& p) {
       return taps_of<decltype(held)::value, float>(t.at.data(), t.weight.data(), n.axes[axis], p.place[1 + axis],
                                                    &faults);
     };

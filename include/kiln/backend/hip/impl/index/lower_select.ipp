@@ -156,6 +156,12 @@ class progression_kernel final : public selecting_kernel {
   std::size_t scratch_bytes(std::span<const tensor>, std::span<const tensor>, unsigned) const override {
     return count_bytes(0);
   }
+  void count(const launch& l) const override {
+    for (const tensor& t : l.in)
+      if (t.elements() != 1)
+        raise(fault::of(errc::shape_mismatch, "start, limit and delta are one number each", 1, to_dims(t.lens)));
+    selecting_kernel::count(l);
+  }
   shape made(std::span<const tensor> in, std::int64_t count) const override {
     if (count == gpu::range_without_step) raise(fault::of(errc::invalid_argument, "the delta of a range", "not 0", 0));
     if (count == gpu::range_without_end) raise(errc::invalid_argument, "a range has an end");
