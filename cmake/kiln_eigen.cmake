@@ -60,6 +60,7 @@ foreach(level IN LISTS levels)
   if(level MATCHES "^x86-64-")
     target_compile_options(${target} PRIVATE -march=${level})
   endif()
+  target_compile_options(${target} PRIVATE ${KILN_OF_LARGE})
   # Eigen 3.4 under g++ 12 warns about its own temporaries at AVX-512.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME kiln_eigen SOVERSION 1 CXX_VISIBILITY_PRESET hidden
