@@ -5,7 +5,7 @@ find_path(KILN_PCRE2_INCLUDE_DIR pcre2.h REQUIRED DOC "PCRE2 10.40 or later (Deb
 find_library(KILN_PCRE2_LIBRARY pcre2-8 REQUIRED)
 kiln_generate_units(text_units text)
 kiln_add_library(text ${text_units})
-kiln_precompile(kiln_text)
+target_compile_options(kiln_text PRIVATE ${KILN_OF_LARGE})
 target_link_libraries(kiln_text PUBLIC kiln::kiln PRIVATE kiln::runtime ICU::uc ${KILN_PCRE2_LIBRARY})
 target_include_directories(
   kiln_text SYSTEM PRIVATE ${KILN_PCRE2_INCLUDE_DIR}
