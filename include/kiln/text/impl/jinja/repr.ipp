@@ -9,7 +9,7 @@ namespace kiln::language::jinja {
 namespace {
 
 // Python's quotes: single ones, double ones where the text has single ones alone.
-std::string in_quotes(std::string_view text) {
+std::string quoted(std::string_view text) {
   const bool has_single = text.find('\'') != text.npos;
   const char quote = has_single && text.find('"') == text.npos ? '"' : '\'';
   std::string out(1, quote);
@@ -96,7 +96,7 @@ std::string repr(const value& v, int depth) {
     case kind::boolean: return v.integer() ? "True" : "False";
     case kind::integer: return std::to_string(v.integer());
     case kind::real: return repr(v.real());
-    case kind::string: return in_quotes(v.bytes());
+    case kind::string: return quoted(v.bytes());
     case kind::list: return repr_of_list(*v.list(), depth + 1);
     case kind::dict: {
       std::string out = "{";
