@@ -37,6 +37,7 @@ TEST_P(families_compile, resampling) { compile_all(resampling); }
 TEST_P(families_compile, samples_and_regions) { compile_all(samples_and_regions); }
 TEST_P(families_compile, long_windows) { compile_all(long_windows); }
 TEST_P(families_compile, ranges) { compile_all(ranges); }
+TEST_P(families_compile, mel_weights) { compile_all(mel_weights); }
 
 INSTANTIATE_TEST_SUITE_P(architectures, families_compile, ::testing::Values("sm_90", "gfx90a", "gfx1030"),
                          [](const auto& info) { return std::string(info.param); });

@@ -20,6 +20,7 @@ TEST_P(families_on_device, resampling) { check_all(resampling(GetParam())); }
 TEST_P(families_on_device, samples_and_regions) { check_all(samples_and_regions(GetParam())); }
 TEST_P(families_on_device, long_windows) { check_all(long_windows(GetParam())); }
 TEST_P(families_on_device, ranges) { check_all(ranges(GetParam())); }
+TEST_P(families_on_device, mel_weights) { check_all(mel_weights(GetParam())); }
 
 INSTANTIATE_TEST_SUITE_P(dtypes, families_on_device, ::testing::Values(dtype::f16, dtype::bf16, dtype::f32),
                          [](const auto& at) { return std::string(to_string(at.param)); });

@@ -1,10 +1,13 @@
 #pragma once
 #include "hip_kernels/on_device.hpp"
+#include "kiln/op/dynamic/bind_dims.hpp"
 #include "kiln/op/dynamic/progression.hpp"
+#include "kiln/op/linear/mel_weights.hpp"
 #include "kiln/op/more.hpp"
 
 /// Programs of families of kernels: convolutions of few channels a group, short products, sampling, long windows,
-/// ranges. What a device makes of them is compared with the ops' own computations, and each is compiled without one.
+/// ranges, mel filters. What a device makes of them is compared with the ops' own computations, and each is compiled
+/// without one.
 namespace kiln::testing {
 
 using programs = std::vector<std::function<void(builder&)>>;
@@ -171,6 +174,28 @@ inline programs ranges(dtype own) {
           b.output(b.add(op::progression{dimension::symbol("count" + std::to_string(n++))}, given + number(b, t, start),
                          number(b, t, limit), number(b, t, delta)));
     });
+  return all;
+}
+
+inline programs mel_weights(dtype own) {
+  programs all;
+  for (const dtype t : {dtype::f32, dtype::f64, own})
+    for (const bool run_sizes : {false, true})
+      all.push_back([=](builder& b) {
+        // exact in every type: filters turn at whole bins, so that rounding could move one by a bin
+        const value rate = b.input("rate", dtype::i64, {}) + b.scalar(dtype::i64, 16000),
+                    lowest = b.input("lowest", t, {1}).abs() * b.scalar(t, 64.), highest = b.scalar(t, 7000.);
+        for (const auto& [mels, length] : {std::pair{80, 1024}, {128, 401}, {3, 4099}, {1, 1}})
+          if (!run_sizes) b.output(b.add(op::mel_weights{mels, length}, rate, lowest, highest));
+        if (!run_sizes) return;
+        // the numbers of filters and samples are data
+        op::bind_dims named;
+        named.names = {dimension::symbol("mels", 1), dimension::symbol("length", 1)};
+        const std::int64_t most[] = {80, 1024};
+        b.add(named,
+              b.input("sizes", dtype::i64, {2}) + b.constant(literal::of<std::int64_t>({dtype::i64, {2}}, most)));
+        b.output(b.add(op::mel_weights{named.names[0], named.names[1]}, rate, lowest, highest));
+      });
   return all;
 }
 

@@ -5,6 +5,7 @@
 
 #include "kiln/backend/hip/context.hpp"
 #include "kiln/backend/hip/hip_target.hpp"
+#include "kiln/op/linear/mel_weights.hpp"
 #include "kiln/runtime/run_options.hpp"
 #include "runtime/compare.hpp"
 
@@ -43,6 +44,20 @@ executable sums(const hip_target& gpu) {
   const auto x = b.input("x", dtype::f32, {33, 65});
   b.output(x.softmax() + x);
   return compile(b.finish(), gpu);
+}
+
+TEST(device_faults, filters_that_reach_outside_the_spectrum) {
+  if (no_device()) GTEST_SKIP() << "NOT RUN: no GPU here";
+  builder b;
+  const value highest = b.input("highest", dtype::f32, {});
+  b.output(b.add(op::mel_weights{4, 64}, b.scalar(dtype::i64, 8000), b.scalar(dtype::f32, 20.0F), highest));
+  const executable exe = compile(b.finish(), hip_target());
+  for (const bool outside : {true, false}) {
+    const float hertz = outside ? 9000.0F : 3900.0F;
+    const argument x = argument::of<float>({}, std::span(&hertz, 1));
+    const std::string said = text_of([&] { exe.run({&x, 1}); });
+    EXPECT_EQ(said.find("mel filters lie within the spectrum") != std::string::npos, outside) << said;
+  }
 }
 
 // In a process of its own, whose exit status says what came of it.

@@ -1,5 +1,6 @@
 #include "kiln/backend/hip/impl/index/index_call.hpp"
 #include "kiln/backend/hip/kernels/sequence/arguments.hpp"
+#include "kiln/op/linear/mel_weights.hpp"
 #include "kiln/op/more.hpp"
 
 namespace kiln::hip {
@@ -147,6 +148,40 @@ std::vector<index_call> random_calls(const operation& op, std::span<const tensor
            (out[0].elements() + 1) / 2}};
 }
 
+// Filters over the bins of a spectrum, from numbers that lie on the device.
+class mel_kernel final : public index_kernel {
+ public:
+  mel_kernel(const context_pointer& where, const op::mel_weights& op)
+      : index_kernel(where, "mel_weights"), length_(op.length) {
+    checks_ = true;
+  }
+  std::string fault_text() const override {
+    return name_ + ": " + std::string(op::mel_weights::outside(0).rule.view());
+  }
+
+ protected:
+  // The kernel is the same whatever the length is, which a run may compute.
+  std::vector<index_call> calls(std::span<const tensor> in, std::span<const tensor> out,
+                                const bindings* symbols) const override {
+    for (const tensor& t : in)
+      if (t.elements() != 1)
+        raise(fault::of(errc::shape_mismatch, "the rate and both frequencies are one number each", 1, to_dims(t.lens)));
+    const std::int64_t bins = out[0].lens[0], mels = out[0].lens[1],
+                       length = length_.is_constant() ? length_.value()
+                                : symbols             ? symbols->evaluate(length_)
+                                                      : 0;
+    return {{"mel_weights",
+             "index/mel.hpp",
+             {name_of(in[0].type), name_of(in[1].type), name_of(in[2].type), "float"},
+             "mel_weights(p3, *p0, *p1, *p2, n, at, faults)",
+             gpu::mel_sizes{length, mels},
+             (bins + gpu::mel_run - 1) / gpu::mel_run * mels}};
+  }
+
+ private:
+  dimension length_;
+};
+
 constexpr index_family families[] = {
     {is_op<op::linear_attention>, linear_attention_calls, false, true, state_room},
     {is_op<op::det>, det_calls, false, true, det_room},
@@ -165,6 +200,8 @@ std::unique_ptr<kernel> lower_sequence(const kernel_request& r, const context_po
                              : shared >= 96 * 1024 ? dft_family<96>
                                                    : dft_family<48>);
   }
+  if (const auto* const filters = r.instruction.op.get_if<op::mel_weights>())
+    return std::make_unique<mel_kernel>(where, *filters);
   for (const index_family& f : families)
     if (f.is(r.instruction.op)) return make_index_kernel(where, r, f);
   return nullptr;

@@ -72,6 +72,10 @@ struct random_sizes {
   i64 count, seed;
   double low, high;
 };
+inline constexpr int mel_run = 16;  ///< bins of a mel filter that a thread works
+struct mel_sizes {
+  i64 length, mels;  ///< samples that are transformed, and filters
+};
 
 struct roi_sizes {
   i64 batch, channels, rows, cols;  ///< of the images
