@@ -80,9 +80,9 @@ class recording_device final : public device {
 };
 
 /// A kernel of the host, when its turn comes in the queue.
-class recorded_kernel final : public kernel {
+class recording_kernel final : public kernel {
  public:
-  explicit recorded_kernel(std::unique_ptr<kernel> of) : of_(std::move(of)) {}
+  explicit recording_kernel(std::unique_ptr<kernel> of) : of_(std::move(of)) {}
   std::string name() const override { return of_->name(); }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned n) const override {
     return of_->scratch_bytes(in, out, n);
@@ -126,10 +126,10 @@ class recording_target final : public target {
   std::string_view name() const override { return gpu_.name(); }
   bool fuses() const override { return gpu_.fuses(); }
   std::unique_ptr<kernel> make_kernel(const kernel_request& r) const override {
-    return std::make_unique<recorded_kernel>(make_fallback_kernel(r.instruction.op));
+    return std::make_unique<recording_kernel>(make_fallback_kernel(r.instruction.op));
   }
   std::unique_ptr<kernel> make_copy(const derived_data*) const override {
-    return std::make_unique<recorded_kernel>(make_copy_kernel());
+    return std::make_unique<recording_kernel>(make_copy_kernel());
   }
   bool has_device() const override { return true; }
   std::shared_ptr<const device> get_device() const override { return device_; }

@@ -20,7 +20,7 @@ std::vector<float> values_of(const argument& a) {
 
 class replayed_loops : public ::testing::Test {
  protected:
-  using work = recorded_kernel;
+  using work = recording_kernel;
   using queues = recording_queue;
   static constexpr std::int64_t most = 150;
   static constexpr int parts = 3;  // 64 together
