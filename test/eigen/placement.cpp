@@ -100,12 +100,12 @@ TEST(mel_weights, reject_operands_of_no_or_many_numbers) {
               highest = b.input("highest", dtype::f32, {dimension::symbol("placed_edges", 0, 9)});
   b.output(b.add(op::mel_weights{4, 64}, rate, lowest, highest));
   const program p = b.finish();
-  std::vector<argument> in{random_argument({dtype::i64, {}}, 1, 8000, 8001),
-                           random_argument({dtype::f32, {}}, 1, 100, 101), {}};
+  std::vector<argument> in{
+      random_argument({dtype::i64, {}}, 1, 8000, 8001), random_argument({dtype::f32, {}}, 1, 100, 101), {}};
   for (const bool reference : {false, true}) {
     SCOPED_TRACE(reference);
-    const executable e = reference ? compile(p, reference_target(), plain_options())
-                                   : compile(p, eigen_target(), plain_options());
+    const executable e =
+        reference ? compile(p, reference_target(), plain_options()) : compile(p, eigen_target(), plain_options());
     for (const std::int64_t n : {0, 3}) {
       in[2] = random_argument({dtype::f32, {n}}, 1, 3000, 3001);
       EXPECT_EQ(error_of([&] { (void)e.run(in); }).first, errc::shape_mismatch) << n;

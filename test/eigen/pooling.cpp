@@ -173,7 +173,9 @@ TEST(pooling, doubles_need_no_memory_of_a_thread) {
     const auto bytes = [&](unsigned threads) {
       compile_options o = plain_options();
       o.pool = std::make_shared<thread_pool>(threads);
-      const auto make = [&](builder& b) { b.output(b.input("x", x.type, x.lens).pool({.mode = m, .lengths = {2, 3}})); };
+      const auto make = [&](builder& b) {
+        b.output(b.input("x", x.type, x.lens).pool({.mode = m, .lengths = {2, 3}}));
+      };
       const executable e = compile_eigen(make, o);
       workspace w;
       e.bind(w, {&x, 1});

@@ -43,7 +43,8 @@ template <class T> std::vector<T> numbers(std::size_t n, unsigned seed, bool sma
   const std::vector<T> special = special_numbers<T>(small);
   std::vector<T> out(n);
   for (T& x : out) {
-    const int shift = static_cast<int>(random() % static_cast<unsigned>(small ? width - bits : width)) + (small ? bits : 0);
+    const int shift =
+        static_cast<int>(random() % static_cast<unsigned>(small ? width - bits : width)) + (small ? bits : 0);
     x = random() % 4 == 0 ? special[random() % special.size()] : static_cast<T>(static_cast<T>(random()) >> shift);
   }
   if (small)

@@ -230,8 +230,7 @@ TEST(malformed_model, mel_filters_lie_within_the_spectrum) {
                                 {},
                                 {value_info("y")}})));
   };
-  for (const error& e :
-       {fault(8000, 0, 9000), fault(8000, -5, 3000), fault(8000, 3000, 100), fault(0, 100, 3000)}) {
+  for (const error& e : {fault(8000, 0, 9000), fault(8000, -5, 3000), fault(8000, 3000, 100), fault(0, 100, 3000)}) {
     EXPECT_EQ(e.code(), errc::malformed);
     EXPECT_TRUE(says(e, "'mel'") && says(e, "within the spectrum"));
   }

@@ -101,7 +101,9 @@ TEST(mel_weights, of_operands_of_one_number) {
   for (const std::int64_t n : {0, 3}) {
     const std::vector<float> values(static_cast<std::size_t>(n), 3000.0f);
     const literal edges = literal::of<float>({F, {n}}, values);
-    EXPECT_EQ(raised_by([&] { (void)run(mel_weights{4, 64}, lit(I, {}, 8000), f32({}, 100), edges); }),
+    EXPECT_EQ(raised_by([&] {
+                (void)run(mel_weights{4, 64}, lit(I, {}, 8000), f32({}, 100), edges);
+              }),
               errc::shape_mismatch);
   }
 }

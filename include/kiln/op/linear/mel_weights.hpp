@@ -16,8 +16,7 @@ struct mel_weights {
     if (in.size() != 3) return detail::wrong_operand_count(3, in.size());
     for (const shape& s : in) {
       if (!types.contains(s.type)) return detail::wrong_operand_type(s.type);
-      if (!same(s.elements(), 1).value_or(true))
-        return not_one(s);
+      if (!same(s.elements(), 1).value_or(true)) return not_one(s);
     }
     return shape{dtype::f32, {length / 2 + 1, mels}};
   }

@@ -131,8 +131,8 @@ variables import_mel_weights(node_context& c) {
            .fit())
     c.malformed("the edges are within the spectrum, the lower first");
   const auto number = [&](std::size_t i) { return c.in(i).reshape({}); };
-  return {c.build.add(filters, number(2), number(3), number(4))
-              .convert(c.type_attribute("output_datatype", dtype::f32))};
+  return {
+      c.build.add(filters, number(2), number(3), number(4)).convert(c.type_attribute("output_datatype", dtype::f32))};
 }
 
 }  // namespace
