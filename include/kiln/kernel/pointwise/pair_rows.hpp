@@ -12,8 +12,8 @@ namespace kiln::kernels {
 /// Whether an op of two operands takes so few instructions over elements of T that reading and writing them is most of
 /// the time.
 template <class Op, class T> constexpr bool is_pair_of_rows() {
-  constexpr int most =
-      4;  // simple ops take up to 3; the next, shifts that ask for the width, 9, and others a polynomial
+  // simple ops take up to 3; the next, shifts that ask for the width, 9, and others a polynomial
+  constexpr int most = 4;
   if constexpr (kind_of<Op>() == op_kind::pointwise) {
     constexpr dtype_set types = detail::types_of<Op>();
     if constexpr (detail::call_arity<Op>() == 2 && detail::condition_args_of<Op>() == 0 && types.contains(dtype_of<T>))
