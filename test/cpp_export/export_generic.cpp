@@ -1,6 +1,7 @@
 // Exported texts of ops that are neither pointwise, reductions, views nor products.
 #include "cpp_export/exported.hpp"
 #include "kiln/op/index/cumprod.hpp"
+#include "kiln/op/linear/mel_weights.hpp"
 #include "kiln/op/sequence/recurrent.hpp"
 
 namespace user {
@@ -44,6 +45,15 @@ TEST(export_generic, along_axes_and_windows) {
   b.output(b.add(deconvolution{.stride = {2, 1}, .dilation = {1, 2}, .pads = {1, 0, 0, 1}, .group = 2},
                  b.input("image", dtype::f32, {2, 4, 5, 6}), b.weight("w", dtype::f32, {4, 3, 3, 2})));
   expect_alike(b, 1);
+}
+
+TEST(export_generic, mel_weights_of_a_run) {
+  builder b;
+  const value rate = b.scalar(dtype::i64, 16000), highest = b.scalar(dtype::f64, 7800.0),
+              lowest = b.input("lowest", dtype::f32, {}).abs() * 50 + 20;
+  b.output(b.add(mel_weights{8, 256}, rate, lowest, highest));
+  b.output(b.add(mel_weights{40, 33}, rate, lowest, highest.reshape({1})).transpose({1, 0}));
+  expect_alike(b, 3);
 }
 
 TEST(export_generic, selections_and_placements) {

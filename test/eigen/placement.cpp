@@ -68,6 +68,53 @@ TEST(mel_weights, equals_the_reference) {
     }
 }
 
+TEST(mel_weights, of_symbols) {
+  const auto scalar = [](dtype t, double x) { return argument(literal::of<double>({t, {}}, {&x, 1})); };
+  builder b;
+  const dimension mels = dimension::symbol("placed_mels", 0, 200), length = dimension::symbol("placed_length", 0, 5000);
+  // what has these extents
+  const value m = b.input("m", dtype::f32, {mels}), n = b.input("n", dtype::f32, {length});
+  const value rate = b.input("rate", dtype::i32, {}), lowest = b.input("lowest", dtype::f32, {}),
+              highest = b.input("highest", dtype::f32, {});
+  b.output(b.add(op::mel_weights{mels, length}, rate, lowest, highest));
+  b.output(m + 1), b.output(n + 1);
+  const executable e = compile(b.finish(), eigen_target(), plain_options());
+  for (const auto& [filters, samples] :
+       {std::pair<std::int64_t, std::int64_t>{80, 1024}, {17, 4099}, {0, 64}, {80, 1024}}) {
+    SCOPED_TRACE(::testing::Message() << filters << " filters, " << samples);
+    const std::vector<argument> numbers{scalar(dtype::i32, 16000), scalar(dtype::f32, 62.5), scalar(dtype::f32, 7800)};
+    std::vector<argument> in{random_argument({dtype::f32, {filters}}, 1), random_argument({dtype::f32, {samples}}, 2)};
+    in.insert(in.end(), numbers.begin(), numbers.end());
+    const auto known = [m = filters, n = samples](builder& r) {
+      const value rate = r.input("rate", dtype::i32, {}), lowest = r.input("lowest", dtype::f32, {}),
+                  highest = r.input("highest", dtype::f32, {});
+      r.output(r.add(op::mel_weights{m, n}, rate, lowest, highest));
+    };
+    expect_close(e.run(in)[0], reference_run(known, numbers)[0], {0, 0});
+  }
+}
+
+TEST(mel_weights, reject_operands_of_no_or_many_numbers) {
+  builder b;
+  const value rate = b.input("rate", dtype::i64, {}), lowest = b.input("lowest", dtype::f32, {}),
+              highest = b.input("highest", dtype::f32, {dimension::symbol("placed_edges", 0, 9)});
+  b.output(b.add(op::mel_weights{4, 64}, rate, lowest, highest));
+  const program p = b.finish();
+  std::vector<argument> in{
+      random_argument({dtype::i64, {}}, 1, 8000, 8001), random_argument({dtype::f32, {}}, 1, 100, 101), {}};
+  for (const bool reference : {false, true}) {
+    SCOPED_TRACE(reference);
+    const executable e =
+        reference ? compile(p, reference_target(), plain_options()) : compile(p, eigen_target(), plain_options());
+    for (const std::int64_t n : {0, 3}) {
+      in[2] = random_argument({dtype::f32, {n}}, 1, 3000, 3001);
+      EXPECT_EQ(error_of([&] { (void)e.run(in); }).first, errc::shape_mismatch) << n;
+    }
+    in[2] = random_argument({dtype::f32, {1}}, 1, 3000, 3001);
+    EXPECT_EQ(e.run(in)[0].elements(), 33 * 4);
+  }
+}
+
 TEST(random_uniform, equals_the_reference) {
   for (const dims& lens : {dims{1}, dims{311}, dims{2048}, dims{3, 1401}, dims{0}})
     for (const dtype type : {dtype::f32, dtype::f64, dtype::f16, dtype::bf16}) {

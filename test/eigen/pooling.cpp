@@ -33,6 +33,16 @@ const struct {
     {{1, 1, 3, 1100}, {.lengths = {3, 3}, .stride = {1, 2}, .pads = {0, 1, 0, 1}}},
     {{1, 1, 1, 1}, {.lengths = {3, 3}, .stride = {2, 2}, .pads = {1, 1, 1, 1}}},
     {{1, 2, 1, 6, 6}, {.lengths = {1, 2, 2}, .stride = {2, 1, 1}, .pads = {1, 0, 0, 0, 0, 0}}},
+    // one row to a window, read where it lies
+    {{1, 2, 3, 70}, {.lengths = {1, 3}}},
+    {{1, 2, 3, 71}, {.lengths = {1, 4}, .stride = {1, 2}}},
+    {{1, 3, 8, 43}, {.lengths = {1, 1}, .stride = {8, 8}}},
+    {{1, 2, 9, 5}, {.lengths = {2, 2}, .dilation = {9, 1}, .pads = {4, 0, 5, 0}}},
+    {{1, 1, 4200}, {.lengths = {5}, .dilation = {3}, .pads = {2, 1}}},
+    {{1, 1, 4200}, {.lengths = {2500}, .stride = {7}}},
+    // parts of rows
+    {{1, 1, 3, 4500}, {.lengths = {2, 3}, .pads = {1, 1, 1, 1}}},
+    {{1, 1, 4, 4500}, {.lengths = {3, 3}, .stride = {1, 3}, .pads = {0, 2, 0, 2}}},
 };
 
 // Calls `same(lens, op)` for every case, mode and way to count.
@@ -131,22 +141,47 @@ TEST(pooling, means_round_as_quotients) {
         }
 }
 
-TEST(pooling, special_values_pass_as_in_the_reference) {
-  const float inf = std::numeric_limits<float>::infinity();
-  for (const dims& lengths : {dims{2, 2}, dims{3, 3}, dims{2, 3}, dims{4, 18}}) {
-    argument x = random_argument({dtype::f32, {1, 3, 4, 18}}, 3);
-    const auto values = x.as<float>();
-    values[5] = std::nanf(""), values[40] = inf, values[41] = -inf, values[100] = -inf;
+template <class T> void expect_special_values(dtype type) {
+  SCOPED_TRACE(to_string(type));
+  const T inf = std::numeric_limits<T>::infinity();
+  for (const dims& lengths : {dims{2, 2}, dims{3, 3}, dims{2, 3}, dims{4, 18}, dims{1, 3}}) {
+    argument x = random_argument({type, {1, 3, 4, 18}}, 3);
+    const auto values = x.as<T>();
+    values[5] = std::numeric_limits<T>::quiet_NaN(), values[40] = inf, values[41] = -inf, values[100] = -inf;
     for (std::size_t i = 144; i < 216; ++i) values[i] = -inf;
     for (const mode m : {mode::max, mode::average}) {
       SCOPED_TRACE(to_string(m));
       const auto make = [&](builder& b) {
         op::pooling op{.mode = m};
         for (dimension d : lengths) op.lengths.push_back(d.value());
-        b.output(b.input("x", dtype::f32, {1, 3, 4, 18}).pool(op));
+        b.output(b.input("x", type, {1, 3, 4, 18}).pool(op));
       };
       expect_same(make, std::vector<argument>{x}, {1e-5, 1e-6});
     }
+  }
+}
+
+TEST(pooling, special_values_pass_as_in_the_reference) {
+  expect_special_values<float>(dtype::f32);
+  expect_special_values<double>(dtype::f64);
+}
+
+// Rows of 512 KiB, whose copies each thread would have had.
+TEST(pooling, doubles_need_no_memory_of_a_thread) {
+  const shape x{dtype::f64, {1, 1, 2, 65536}};
+  for (const mode m : {mode::max, mode::average}) {
+    const auto bytes = [&](unsigned threads) {
+      compile_options o = plain_options();
+      o.pool = std::make_shared<thread_pool>(threads);
+      const auto make = [&](builder& b) {
+        b.output(b.input("x", x.type, x.lens).pool({.mode = m, .lengths = {2, 3}}));
+      };
+      const executable e = compile_eigen(make, o);
+      workspace w;
+      e.bind(w, {&x, 1});
+      return w.bytes();
+    };
+    EXPECT_EQ(bytes(6), bytes(1)) << to_string(m);
   }
 }
 

@@ -119,6 +119,27 @@ TEST(repeated_rows, pairs_equal_the_reference) {
     }
 }
 
+// Which of two equal zeros is the greater or the lesser depends on which operand comes first, bit for bit.
+TEST(repeated_rows, zeros_of_either_sign_are_those_of_the_reference) {
+  constexpr std::int64_t rows = 4, n = 333;
+  const auto make = [&](builder& b) {
+    const value x = b.input("x", dtype::f32, {rows, n}),
+                y = b.input("y", dtype::f32, {rows, 1}).broadcast_to({rows, n});
+    const auto both = [&](auto op) { b.output(b.add(op, x, y)), b.output(b.add(op, y, x)); };
+    both(op::max{}), both(op::min{}), both(op::add{}), both(op::mul{});
+  };
+  argument x(shape{dtype::f32, {rows, n}}), y(shape{dtype::f32, {rows, 1}});
+  for (std::size_t k = 0; k < x.as<float>().size(); ++k) x.as<float>()[k] = k % 3 == 0 ? 0.0F : -0.0F;
+  for (std::size_t k = 0; k < y.as<float>().size(); ++k) y.as<float>()[k] = k % 2 == 0 ? 0.0F : -0.0F;
+  const std::vector<argument> in{x, y};
+  compile_options o = plain_options();
+  o.passes.simplify = o.passes.fuse = false;
+  const auto found = compile_eigen(make, o).run(in), expected = reference_run(make, in);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    for (std::size_t k = 0; k < expected[i].as<float>().size(); ++k)
+      ASSERT_EQ(std::signbit(found[i].as<float>()[k]), std::signbit(expected[i].as<float>()[k])) << i << ' ' << k;
+}
+
 // By what an op computes, not by its name: few instructions over two operands of a type.
 TEST(repeated_rows, ops_of_few_instructions_have_loops) {
   const auto has = [](const operation& op, dtype type) {

@@ -83,6 +83,12 @@ inline std::vector<op_program> every_op_program() {
                    b.output(b.add(op::mel_weights{8, 64}, rate, b.input("lowest", dtype::f32, {}), highest), "y");
                  },
                  dtype::f32, 0, 90});
+  all.push_back({"mel_weights", "mel_weights_of_other_types",
+                 [](builder& b) {
+                   const value rate = b.scalar(dtype::f32, 8000.0F), lowest = b.scalar(dtype::i64, 31);
+                   b.output(b.add(op::mel_weights{8, 64}, rate, lowest, b.input("highest", dtype::f32, {})), "y");
+                 },
+                 dtype::f32, 3000, 3900});
   add("deconvolution", "", [=](builder& b) {
     const op::deconvolution o{.stride = {2, 3}, .output_padding = {1, 0}, .pads = {1, 0, 1, 2}, .group = 2};
     return b.add(o, x(b, {2, 4, 4, 3}), x(b, {4, 2, 3, 3}, "w"));

@@ -40,6 +40,17 @@ TEST(exported_ops, are_all_ops) {
   check(more_ops{});
 }
 
+TEST(exported_ops, rates_of_mel_weights_stay_what_they_are) {
+  const auto code = [](const std::function<value(builder&)>& rate) {
+    builder b;
+    const value low = b.input("lowest", dtype::i64, {}), high = b.scalar(dtype::f32, 3900.0F);
+    b.output(b.add(op::mel_weights{8, 64}, rate(b), low, high), "y");
+    return error_of([&] { (void)onnx::export_model(b.finish()); }).first;
+  };
+  EXPECT_EQ(code([](builder& b) { return b.scalar(dtype::f32, 11025.5F); }), errc::unsupported);
+  EXPECT_EQ(code([](builder& b) { return b.input("rate", dtype::f32, {}); }), errc::unsupported);
+}
+
 TEST(exported_models, keep_metadata) {
   builder b;
   b.output(b.input("x", dtype::f32, {2}).relu(), "y");

@@ -221,6 +221,21 @@ TEST(malformed_model, counts_without_bound_are_refused) {
   EXPECT_EQ(code(node("Resize", {"x", "", "", "s"}, {"y"}), {4}, {integers("s", {1}, {huge})}), errc::limit);
 }
 
+TEST(malformed_model, mel_filters_lie_within_the_spectrum) {
+  const auto fault = [](std::int64_t rate, float lowest, float highest) {
+    const auto n = node("MelWeightMatrix", {"mels", "length", "rate", "lowest", "highest"}, {"y"}, {}, "mel");
+    return failure(model(graph({{n},
+                                {integers("mels", {}, {8}), integers("length", {}, {256}), integers("rate", {}, {rate}),
+                                 floats("lowest", {}, {lowest}), floats("highest", {}, {highest})},
+                                {},
+                                {value_info("y")}})));
+  };
+  for (const error& e : {fault(8000, 0, 9000), fault(8000, -5, 3000), fault(8000, 3000, 100), fault(0, 100, 3000)}) {
+    EXPECT_EQ(e.code(), errc::malformed);
+    EXPECT_TRUE(says(e, "'mel'") && says(e, "within the spectrum"));
+  }
+}
+
 TEST(malformed_model, options_must_name_what_the_model_has) {
   const auto m = model(graph({{node("Relu", {"x"}, {"y"})}, {}, {value_info("x", 1, {"n", 3})}, {y_out}}));
   onnx::import_options options;

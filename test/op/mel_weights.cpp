@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <vector>
 
 #include "kiln/op/linear/mel_weights.hpp"
 #include "oracle.hpp"
@@ -57,6 +60,51 @@ TEST(mel_weights, are_those_of_the_specification) {
     for (std::int64_t bin = 0, i = 0; bin < filters.bins(); ++bin)
       for (std::int64_t m = 0; m < c.mels; ++m, ++i)
         ASSERT_EQ(filters.weight(bin, m), values[static_cast<std::size_t>(i)]) << bin << ' ' << m;
+  }
+}
+
+// Ratios of more bins than f32 counts are rounded once; a length of all bits has a next one.
+TEST(mel_weights, of_many_bins) {
+  constexpr std::int64_t length = std::int64_t{1} << 29;
+  const mel_filters filters(8000, 0, 4000, length, 1);
+  const std::int64_t top = filters.corner(1), to = filters.corner(2), from = filters.corner(0);
+  ASSERT_GT(top - from, std::int64_t{1} << 24);
+  const auto share = [](std::int64_t part, std::int64_t whole) {
+    return static_cast<float>(static_cast<double>(part) / static_cast<double>(whole));
+  };
+  for (std::int64_t k = 1; k < 2000; k += 2) {
+    ASSERT_EQ(filters.weight(from + (top - from) / 2 + k, 0), share((top - from) / 2 + k, top - from)) << k;
+    float row = -1;
+    filters.write(top + (to - top) / 2 + k, top + (to - top) / 2 + k + 1, &row);
+    ASSERT_EQ(row, share(to - top - (to - top) / 2 - k, to - top)) << k;
+  }
+  const mel_filters longest(8000, 100, 3000, std::numeric_limits<std::int64_t>::max(), 0);
+  EXPECT_TRUE(longest.fit());
+  longest.write(0, longest.bins(), nullptr);  // of no filters
+}
+
+// Rows are written whole, wherever a part of them begins.
+TEST(mel_weights, are_written_in_any_parts) {
+  const mel_filters filters(16000, 31, 7900, 256, 8);
+  const std::int64_t bins = filters.bins();
+  for (const std::int64_t each : {1, 5, 16, 17, 40, 129}) {
+    std::vector<float> found(static_cast<std::size_t>(bins * 8), -1.0f);
+    for (std::int64_t first = 0; first < bins; first += each)
+      filters.write(first, std::min(bins, first + each), found.data() + first * 8);
+    for (std::int64_t bin = 0; bin < bins; ++bin)
+      for (std::int64_t m = 0; m < 8; ++m)
+        ASSERT_EQ(found[static_cast<std::size_t>(bin * 8 + m)], filters.weight(bin, m)) << each << ' ' << bin;
+  }
+}
+
+TEST(mel_weights, of_operands_of_one_number) {
+  for (const std::int64_t n : {0, 3}) {
+    const std::vector<float> values(static_cast<std::size_t>(n), 3000.0f);
+    const literal edges = literal::of<float>({F, {n}}, values);
+    EXPECT_EQ(raised_by([&] {
+                (void)run(mel_weights{4, 64}, lit(I, {}, 8000), f32({}, 100), edges);
+              }),
+              errc::shape_mismatch);
   }
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/backend/eigen/double_pooling.hpp"
 #include "kiln/backend/eigen/expanded_depthwise.hpp"
 #include "kiln/backend/eigen/index.hpp"
 #include "kiln/backend/eigen/integers.hpp"
@@ -57,6 +58,7 @@ constexpr std::uint64_t isa_layout() {
   hash.add_fields<isa_table>();
   hash.add_fields<recurrent_table>();
   hash.add_fields<expanded_depthwise_table>();
+  hash.add_fields<double_pooling_table>();
   hash.add_fields<index_table>();
   hash.add_fields<reduction_table>();
   hash.add_fields<sampling_table>();

@@ -15,7 +15,7 @@ class mel_filters {
   /// transformed.
   KILN_FN constexpr mel_filters(double rate, double lowest, double highest, i64 length, i64 count)
       : low_(mel(lowest)),
-        step_((mel(highest) - low_) / static_cast<double>(count + 2)),
+        step_((mel(highest) - low_) / (static_cast<double>(count) + 2)),
         rate_(rate),
         length_(length),
         count_(count) {}
@@ -35,17 +35,21 @@ class mel_filters {
                                      : 0.0f;
   }
 
-  /// Adds the weights of bins [first, last) to zeros [last - first, count]. Between two corners two filters alone have
+  /// Writes the weights of bins [first, last) as [last - first, count]. Between two corners two filters alone have
   /// weights, the one that rises and the one that falls, and corners are found as they are met.
   constexpr void write(i64 first, i64 last, float* row) const {
-    i64 next = corners_before(first), at = first;  // the next corner, and its bin
+    constexpr i64 near = 16;  // bins whose zeros are in L1 when weights are put among them
+    if (count_ <= 0) return;
     const auto put = [&](i64 m, float weight) {
       if (m >= 0 && m < count_) row[m] = weight;
     };
-    i64 from = next > 0 ? corner(next - 1) : 0;
-    at = next < corners() ? corner(next) : bins();
+    const auto bin_of = [&](i64 k) { return k < corners() ? corner(k) : bins(); };
+    i64 next = corners_before(first);
+    i64 from = next > 0 ? corner(next - 1) : 0, at = bin_of(next);  // the bins of the corners around
     for (i64 bin = first; bin < last; ++bin, row += count_) {
-      for (; next < corners() && at == bin; at = next < corners() ? corner(next) : bins()) {
+      if ((bin - first) % near == 0)
+        for (i64 k = 0, zeros = (last - bin < near ? last - bin : near) * count_; k < zeros; ++k) row[k] = 0;
+      for (; next < corners() && at == bin; at = bin_of(next)) {
         from = at;
         put(next++ - 1, 1);
       }
@@ -59,11 +63,11 @@ class mel_filters {
   // The factor of the scale cancels out.
   KILN_FN static constexpr double mel(double hertz) { return log(hertz / 700 + 1); }
   KILN_FN static constexpr float share(i64 part, i64 whole) {
-    return static_cast<float>(part) / static_cast<float>(whole);
+    return static_cast<float>(static_cast<double>(part) / static_cast<double>(whole));
   }
   KILN_FN constexpr double place(i64 k) const {
     const double hertz = 700 * (exp(low_ + static_cast<double>(k) * step_) - 1);
-    return floor(hertz * static_cast<double>(length_ + 1) / rate_);
+    return floor(hertz * (static_cast<double>(length_) + 1) / rate_);
   }
   KILN_FN constexpr bool inside(double bin) const { return bin >= 0 && bin <= static_cast<double>(bins()); }
   constexpr i64 corners() const { return count_ + 2; }
@@ -72,7 +76,8 @@ class mel_filters {
     i64 low = 0, high = corners();
     while (low < high) {
       const i64 middle = (low + high) / 2;
-      (corner(middle) < bin ? low : high) = corner(middle) < bin ? middle + 1 : middle;
+      const bool below = corner(middle) < bin;
+      (below ? low : high) = below ? middle + 1 : middle;
     }
     return low;
   }

@@ -10,6 +10,7 @@
 #include "kiln/op/index.hpp"
 #include "kiln/op/index/cumprod.hpp"
 #include "kiln/op/linear.hpp"
+#include "kiln/op/linear/mel_weights.hpp"
 #include "kiln/op/nn.hpp"
 #include "kiln/op/sequence/recurrent.hpp"
 #include "kiln/static_program/plan/planner.hpp"
@@ -123,6 +124,7 @@ class cpp_exporter {
   void write(const draft& d, const op::gather_nd& op);
   void write(const draft& d, const op::scatter_nd& op);
   void write(const draft& d, const op::deconvolution& op);
+  void write(const draft& d, const op::mel_weights& op);
   struct recurrent_writer;
   void write(const draft& d, const op::recurrent& op);
   template <class Op> void write_running(const draft& d, const Op& op, int start, std::string_view sign);

@@ -15,7 +15,7 @@ template <class Visit> bool visit_written(const operation& op, Visit visit) {
   };
   return any(type_list<op::pooling, op::gather, op::attention, op::lrn, op::pad, op::cumsum, op::cumprod, op::arg_max,
                        op::arg_min, op::topk, op::tri, op::one_hot, op::gather_elements, op::scatter_elements,
-                       op::gather_nd, op::scatter_nd, op::deconvolution, op::recurrent>{});
+                       op::gather_nd, op::scatter_nd, op::deconvolution, op::mel_weights, op::recurrent>{});
 }
 
 std::string number(double v, dtype t) { return print_source(expr::constant(v, kind_of_values(t)), {}, {}).str(); }
@@ -129,6 +129,31 @@ void cpp_exporter::write(const draft& d, const op::tri& op) {
   out_.line("out[", result, "] = i", rank - 1, " - i", rank - 2, op.upper ? " >= " : " <= ", op.k, " ? in[",
             element(at[0]), "] : ", stored_name(at[0].type), "(0);");
   out_.close(rank);
+}
+
+// A filter's corners are doubles, which hold whatever edges outside the spectrum make of them.
+void cpp_exporter::write(const draft& d, const op::mel_weights& op) {
+  const std::vector<place> at = places(d);
+  const place& to = at[3];
+  declare("rate", at[0], false);
+  declare("lowest", at[1], false);
+  declare("highest", at[2], false);
+  declare("out", to, true);
+  out_.line("const auto mel = [](double hertz) { return std::log(hertz / 700 + 1); };");
+  out_.line("const double low = mel(static_cast<double>(lowest[0]));");
+  out_.line("const double step = (mel(static_cast<double>(highest[0])) - low) / ", op.mels.value() + 2, ";");
+  out_.line("const auto corner = [&](std::int64_t k) {");
+  out_.line("  const double hertz = 700 * (std::exp(low + static_cast<double>(k) * step) - 1);");
+  out_.line("  return std::floor(hertz * (static_cast<double>(", op.length.value(),
+            ") + 1) / static_cast<double>(rate[0]));");
+  out_.line("};");
+  out_.loop("i1", to.lens[1]);
+  out_.line("const double from = corner(i1), top = corner(i1 + 1), to = corner(i1 + 2);");
+  out_.loop("i0", to.lens[0]);
+  out_.line("const double bin = static_cast<double>(i0), part = bin < top ? (bin - from) / (top - from)");
+  out_.line("                                                            : (to - bin) / (to - top);");
+  out_.line("out[", element(to), "] = bin == top ? 1.0f : from < bin && bin < to ? static_cast<float>(part) : 0.0f;");
+  out_.close(2);
 }
 
 void cpp_exporter::write(const draft& d, const op::deconvolution& op) {

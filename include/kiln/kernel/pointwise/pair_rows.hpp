@@ -12,6 +12,7 @@ namespace kiln::kernels {
 /// Whether an op of two operands takes so few instructions over elements of T that reading and writing them is most of
 /// the time.
 template <class Op, class T> constexpr bool is_pair_of_rows() {
+  // simple ops take up to 3; the next, shifts that ask for the width, 9, and others a polynomial
   constexpr int most = 4;
   if constexpr (kind_of<Op>() == op_kind::pointwise) {
     constexpr dtype_set types = detail::types_of<Op>();
@@ -62,7 +63,8 @@ template <class Op, class T> class row_pair_loop {
   }
 
  private:
-  static constexpr bool is_commutative = info_of<Op>().commutative;
+  // Of floats, which operand comes first decides which zero is the greater or lesser one.
+  static constexpr bool is_commutative = info_of<Op>().commutative && std::is_integral_v<T>;
 
   // As the op wants it: conditions are masks.
   static KILN_FN auto operand(V x) {

@@ -8,9 +8,10 @@
 
 namespace kiln::kernels {
 
-/// How a pooling combines elements: a mean is a sum in single precision, divided by `pool_divisor`.
+/// How a pooling combines elements, `as_is` if nothing is made of each first: a mean is a sum in single precision,
+/// divided by `pool_divisor`.
 template <bool Average> struct pooling_fold {
-  static constexpr bool mean = Average;
+  static constexpr bool mean = Average, as_is = true;
   static constexpr float neutral = Average ? 0.0F : -std::numeric_limits<float>::infinity();
 
   template <class T> KILN_FN static T combine(T a, T b) {
@@ -26,7 +27,7 @@ template <bool Average> struct pooling_fold {
 
 /// How a pooling by the norm of order p combines elements: (sum of |x|^p)^(1 / p), in single precision.
 struct norm_fold {
-  static constexpr bool mean = false;
+  static constexpr bool mean = false, as_is = false;
   static constexpr float neutral = 0;
 
   template <class T> KILN_FN static T combine(T a, T b) { return a + b; }

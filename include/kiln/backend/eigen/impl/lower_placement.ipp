@@ -200,6 +200,7 @@ class mel_kernel final : public kernel {
   std::string name() const override { return "mel_weights"; }
   void run(const launch& l) const override {
     const auto number = [&](std::size_t i) {
+      if (l.in[i].elements() != 1) raise(op::mel_weights::not_one(shape{l.in[i].type, to_dims(l.in[i].lens)}));
       double x = 0;
       decode(l.in[i].type, l.in[i].data, &x, 1);
       return x;
@@ -210,14 +211,11 @@ class mel_kernel final : public kernel {
     const std::int64_t length = told.is_constant() ? told.value() : l.symbols->evaluate(told);
     const mel_filters filters(number(0), number(1), number(2), length, mels);
     if (!filters.fit()) raise(op::mel_weights::outside(length));
-    constexpr std::int64_t near = 16;  // bins whose zeros are in L1 when weights are put among them
+    if (y.elements() == 0) return;
     const std::int64_t each = rows_of_task(static_cast<std::size_t>(mels) * sizeof(float));
     l.pool->parallel_for((bins + each - 1) / each, [&](std::int64_t task, unsigned) {
-      for (std::int64_t bin = task * each, last = std::min(bins, bin + each); bin < last; bin += near) {
-        const std::int64_t end = std::min(last, bin + near);
-        std::fill(y.as<float>() + bin * mels, y.as<float>() + end * mels, 0.0F);
-        filters.write(bin, end, y.as<float>() + bin * mels);
-      }
+      const std::int64_t first = task * each;
+      filters.write(first, std::min(bins, first + each), y.as<float>() + first * mels);
     });
   }
 

@@ -1,10 +1,8 @@
-#include <limits>
-
 #include "kiln/backend/eigen/affine.hpp"
+#include "kiln/backend/eigen/double_pooling.hpp"
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/backend/eigen/rows.hpp"
-#include "kiln/core/simd/vec.hpp"
 #include "kiln/lower/contraction.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
@@ -83,99 +81,19 @@ class pooling_kernel final : public kernel {
   op::pooling attributes_;
 };
 
-// The greater of doubles, lane by lane; NaN stays.
-using two_doubles = vec<double, 2>;
-two_doubles greater_of(two_doubles acc, two_doubles v) { return ((v > acc) | (v != v)) ? v : acc; }
-
-// Greatest elements and means of doubles, as the op computes them; planes side by side on threads. For maxima the rows
-// of a window are combined into a line first, without branches on what is greater.
+// Greatest elements and means of doubles: the op's, but that of equal zeros of both signs either may be the greatest.
 class double_pooling_kernel final : public kernel {
  public:
   explicit double_pooling_kernel(const op::pooling& attributes) : attributes_(attributes) {}
   std::string name() const override { return std::string(to_string(attributes_.mode)) + " pooling of f64"; }
-  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor>, unsigned threads) const override {
-    return threads * line_bytes(in[0]);
-  }
   void run(const launch& l) const override {
     const tensor &x = l.in[0], &y = l.out[0];
     if (y.elements() == 0) return;
-    const kernels::pooling_problem p = pooling_problem_of(attributes_, x, y);
-    const std::int64_t in = p.input[0] * p.input[1] * p.input[2], out = p.output[0] * p.output[1] * p.output[2];
-    const std::int64_t some = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, in));
-    l.pool->parallel_for((p.planes + some - 1) / some, [&](std::int64_t task, unsigned worker) {
-      auto* const line = reinterpret_cast<double*>(l.scratch.data() + worker * line_bytes(x));
-      for (std::int64_t i = task * some; i < std::min(p.planes, (task + 1) * some); ++i)
-        p.average ? means(p, x.as<const double>() + i * in, y.as<double>() + i * out)
-                  : maxima(p, x.as<const double>() + i * in, y.as<double>() + i * out, line);
-    });
+    kiln_eigen_double_pooling()->pool(*l.pool, pooling_problem_of(attributes_, x, y), x.as<const double>(),
+                                      y.as<double>());
   }
 
  private:
-  using pool_window = kernels::pool_window;
-  static constexpr std::int64_t lanes = 2;
-  static std::size_t line_bytes(const tensor& x) {
-    return (static_cast<std::size_t>(x.lens.back()) * sizeof(double) + 63) / 64 * 64;
-  }
-
-  static void means(const kernels::pooling_problem& p, const double* x, double* y) {
-    for (std::int64_t d = 0; d < p.output[0]; ++d)
-      for (std::int64_t h = 0; h < p.output[1]; ++h) {
-        const pool_window deep(p, 0, d), high(p, 1, h);
-        for (std::int64_t w = 0; w < p.output[2]; ++w) {
-          const pool_window wide(p, 2, w);
-          double sum = 0;
-          for (std::int64_t a = deep.first; a < deep.last; a += deep.step)
-            for (std::int64_t b = high.first; b < high.last; b += high.step)
-              for (std::int64_t c = wide.first; c < wide.last; c += wide.step)
-                sum += x[(a * p.input[1] + b) * p.input[2] + c];
-          const std::int64_t counted = deep.counted() * high.counted() * wide.counted();
-          *y++ = counted == 0 ? 0 : sum / static_cast<double>(counted);
-        }
-      }
-  }
-
-  // `line` has room for a row.
-  static void maxima(const kernels::pooling_problem& p, const double* x, double* y, double* line) {
-    constexpr double least = -std::numeric_limits<double>::infinity();
-    const std::int64_t width = p.input[2];
-    // columns whose windows lie inside wait for no bounds
-    std::int64_t first = 0, last = 0;
-    for (std::int64_t w = 0; w < p.output[2]; ++w) {
-      const std::int64_t begin = w * p.stride[2] - p.pad_begin[2];
-      if (begin < 0) first = w + 1;
-      if (begin + (p.window[2] - 1) * p.dilation[2] < width) last = w + 1;
-    }
-    first = std::min(first, last);
-    for (std::int64_t d = 0; d < p.output[0]; ++d)
-      for (std::int64_t h = 0; h < p.output[1]; ++h, y += p.output[2]) {
-        const pool_window deep(p, 0, d), high(p, 1, h);
-        std::fill_n(line, width, least);
-        for (std::int64_t a = deep.first; a < deep.last; a += deep.step)
-          for (std::int64_t b = high.first; b < high.last; b += high.step) {
-            const double* const row = x + (a * p.input[1] + b) * width;
-            std::int64_t c = 0;
-            for (; c + lanes <= width; c += lanes)
-              store(line + c, greater_of(load<two_doubles>(line + c), load<two_doubles>(row + c)));
-            for (; c < width; ++c) line[c] = greater(line[c], row[c]);
-          }
-        const auto bounded = [&](std::int64_t w) {
-          const pool_window wide(p, 2, w);
-          double most = least;
-          for (std::int64_t c = wide.first; c < wide.last; c += wide.step) most = greater(most, line[c]);
-          y[w] = most;
-        };
-        for (std::int64_t w = 0; w < first; ++w) bounded(w);
-        for (std::int64_t w = first; w < last; ++w) {
-          const double* const from = line + w * p.stride[2] - p.pad_begin[2];
-          double most = least;
-          for (std::int64_t k = 0; k < p.window[2]; ++k) most = greater(most, from[k * p.dilation[2]]);
-          y[w] = most;
-        }
-        for (std::int64_t w = last; w < p.output[2]; ++w) bounded(w);
-      }
-  }
-  static double greater(double acc, double v) { return greater_of(two_doubles{acc, acc}, two_doubles{v, v})[0]; }
-
   op::pooling attributes_;
 };
 

@@ -162,11 +162,23 @@ void write_dft(exporter& x, const exported& e) {
       .set("onesided", std::int64_t{o.one_sided});
 }
 void write_inverse(exporter& x, const exported& e) { x.write("Inverse", e.in, {e.out[0]}).of_domain("com.microsoft"); }
+// MelWeightMatrix has rates that are integers, and edges that are floats: f32 in ONNX Runtime.
 void write_mel_weights(exporter& x, const exported& e) {
   const auto& o = e.as<op::mel_weights>();
   const auto count = [&](const dimension& n) { return x.reshaped(x.dimensions({&n, 1}), {}); };
   const auto scalar = [&](std::size_t i) { return x.reshaped(e.in[i], {}); };
-  x.write("MelWeightMatrix", {count(o.mels), count(o.length), x.cast(scalar(0), dtype::i64), scalar(1), scalar(2)},
+  const auto known = [&](std::size_t i) {
+    const literal* const l = e.constant(i);
+    return l ? l->at<double>(0) : std::numeric_limits<double>::quiet_NaN();
+  };
+  const auto edge = [&](std::size_t i) {
+    if (is_float(e.types[i].type)) return scalar(i);
+    const double v = known(i);
+    return x.cast(scalar(i), static_cast<double>(static_cast<float>(v)) == v ? dtype::f32 : dtype::f64);
+  };
+  if (is_float(e.types[0].type) && std::trunc(known(0)) != known(0))
+    exporter::unsupported("mel weights of a rate that is not known to be an integer");
+  x.write("MelWeightMatrix", {count(o.mels), count(o.length), x.cast(scalar(0), dtype::i64), edge(1), edge(2)},
           {e.out[0]});
 }
 void write_random_uniform(exporter& x, const exported& e) {

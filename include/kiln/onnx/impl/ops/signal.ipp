@@ -120,7 +120,19 @@ variables import_mel_weights(node_context& c) {
   const dimension all = (filters.length / 2 + 1) * filters.mels;
   if (all.is_constant() && all.value() > (std::int64_t{1} << 26))
     raise(errc::limit, "a matrix of mel weights has at most 2^26 elements");
-  return {c.build.add(filters, c.in(2), c.in(3), c.in(4)).convert(c.type_attribute("output_datatype", dtype::f32))};
+  const auto known = [&](std::size_t i) -> const literal* {
+    const literal* const l = c.constant(i);
+    return l && !l->has_symbols() && l->get_shape().elements() == dimension(1) ? l : nullptr;
+  };
+  const literal *const rate = known(2), *const lowest = known(3), *const highest = known(4);
+  if (rate && lowest && highest && filters.mels.is_constant() && filters.length.is_constant() &&
+      !mel_filters(rate->at<double>(0), lowest->at<double>(0), highest->at<double>(0), filters.length.value(),
+                   filters.mels.value())
+           .fit())
+    c.malformed("the edges are within the spectrum, the lower first");
+  const auto number = [&](std::size_t i) { return c.in(i).reshape({}); };
+  return {
+      c.build.add(filters, number(2), number(3), number(4)).convert(c.type_attribute("output_datatype", dtype::f32))};
 }
 
 }  // namespace
