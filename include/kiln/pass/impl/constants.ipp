@@ -187,7 +187,8 @@ bool is_turned(const layout& at) {
 void fold_pairs(const operation& op, pair_run run, std::span<const literal* const> from, std::span<const layout> at,
                 const dims& lens, float* to, std::optional<bool>* finite) {
   const bool turned[] = {is_turned(at[0]), is_turned(at[1])};
-  // A piece stays in the cache. Of a turned operand it reads whole lines, whose elements go to different rows.
+  // A piece stays in the cache, but for that of a turned operand whose last dim is long: it reads whole lines, whose
+  // elements go to different rows.
   const std::int64_t some = std::int64_t{1} << 14;
   const tensor_pieces pieces(lens, turned[0] || turned[1] ? std::max(4 * some, 16 * lens.back().value()) : some);
   std::atomic<bool> all_finite = finite != nullptr;
