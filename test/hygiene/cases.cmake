@@ -16,6 +16,7 @@ kiln_hygiene_case(words 120 ${here}/words.sh)
 kiln_hygiene_case(temporary_files 120 ${here}/temporary_files.sh)
 kiln_hygiene_case(tidy 600 ${here}/tidy.sh)
 kiln_hygiene_case(reach 120 ${here}/reach.sh ${CMAKE_CXX_COMPILER})
+kiln_hygiene_case(changed_since 120 ${here}/changed_since.sh)
 kiln_hygiene_case(lone_headers 1200 ${here}/lone_headers.sh ${CMAKE_CXX_COMPILER} ${PROJECT_BINARY_DIR}/lone_headers/own)
 # What users' units include, by kiln.hpp and by the units that kiln writes; the preset clang compiles the rest.
 kiln_hygiene_case(lone_headers_clang 1200 ${here}/lone_headers.sh clang++-16 ${PROJECT_BINARY_DIR}/lone_headers/clang

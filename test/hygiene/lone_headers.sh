@@ -11,12 +11,18 @@ flags="-std=c++20 -Wall -Wextra -Werror -ffp-contract=off -I include"
 changed_since() {
   [ -f "$1" ] && [ -f "$2" ] || return 0
   sed -e 's/^[^:]*: *//' -e 's/ *\\$//' "$2" | tr -s ' ' '\n' | {
+    changed=1  # to the last line: who writes to a reader that is gone fails, and so the pipe
     while read -r file; do
-      [ -z "$file" ] || { [ -f "$file" ] && [ ! "$file" -nt "$1" ]; } || exit 0
+      [ -z "$file" ] || { [ -f "$file" ] && [ ! "$file" -nt "$1" ]; } || changed=0
     done
-    exit 1
+    exit $changed
   }
 }
+
+if [ "${1:-}" = --changed ]; then  # as changed_since, for its test
+  changed_since "$2" "$3"
+  exit
+fi
 
 # What lines begin with, behind a plus sign, is precompiled; each compiler looks for its own suffix.
 if [ "${1:-}" = --precompile ]; then

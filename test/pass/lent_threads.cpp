@@ -220,6 +220,37 @@ TEST(parts, of_constants_by_columns_make_the_whole) {
   }
 }
 
+// Rows of more than a strip of them, and what a strip leaves: both operands by columns, or one.
+TEST(parts, of_long_rows_by_columns_make_the_whole) {
+  const std::int64_t rows = 19, last = 2 * 16384 + 37;
+  const dims full{rows, last};
+  std::vector<float> numbers(static_cast<std::size_t>(rows * last));
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i * 37 % 1009) - 500;
+  const layout by_rows{full, {last, 1}, 0}, by_columns{full, {1, rows}, 0}, row{full, {0, 1}, 7};
+  const layout cases[][2] = {{by_columns, by_columns}, {by_columns, by_rows}, {by_rows, by_columns}, {by_columns, row}};
+  for (const bool threads : {false, true}) {
+    std::optional<detail::lent_threads> lent;
+    if (threads) lent.emplace(side_by_side);
+    for (const auto& at : cases)
+      for (const std::size_t infinite : {std::size_t{0}, numbers.size() - 1, numbers.size()}) {
+        std::vector<float> those = numbers;
+        if (infinite < those.size()) those[infinite] = std::numeric_limits<float>::infinity();
+        const literal l = literal::of<float>({dtype::f32, {rows * last}}, those);
+        const literal* const from[] = {&l, &l};
+        std::optional<bool> finite;
+        const auto found = detail::fold_laid_out(op::add{}, from, at, {dtype::f32, full}, &finite).to<float>();
+        EXPECT_EQ(finite, infinite == numbers.size());
+        for (std::int64_t i = 0; i < rows; ++i)
+          for (std::int64_t j = 0; j < last; ++j) {
+            const auto of = [&](const layout& x) {
+              return those[static_cast<std::size_t>((x.offset + x.strides[0] * i + x.strides[1] * j).value())];
+            };
+            ASSERT_EQ(found[static_cast<std::size_t>(i * last + j)], of(at[0]) + of(at[1])) << i << ", " << j;
+          }
+      }
+  }
+}
+
 TEST(parts, of_two_folded_constants_are_runs) {
   const auto runs = [](const dims& lens, const dims& left, const dims& right) {
     const layout at[] = {{lens, left, 0}, {lens, right, 0}};

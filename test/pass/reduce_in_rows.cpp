@@ -39,6 +39,7 @@ TEST(reduce_in_rows, many_results_of_few_last_elements_stay) {
   EXPECT_EQ(of({2, 8, 3, 4}, {2, 3}), 1);
   EXPECT_EQ(of({2, 7, 3, 4}, {2, 3}), 2);  // few results
   EXPECT_EQ(of({2, 9, 73, 77}, {2, 3}), 1);
+  EXPECT_EQ(of({2, 8, 128, 128}, {2, 3}), 1);
   EXPECT_EQ(of({2, 8, 128, 129}, {2, 3}), 2);  // many elements
   EXPECT_EQ(of({2, 8, 3, 4}, {0, 3}), 2);      // dims apart
   EXPECT_EQ(of({2, 8, 3, 4}, {0, 2, 3}), 2);

@@ -9,7 +9,7 @@ namespace kiln::testing {
 namespace {
 
 TEST(step_team, takes_steps_in_order_and_each_part_once) {
-  for (const unsigned parts : {1U, 2U, 5U}) {
+  for (const unsigned parts : {1U, 2U, 5U, step_team::most_parts + 6}) {
     thread_pool pool(3);
     const std::int64_t steps = 2000;
     std::vector<std::atomic<std::int64_t>> count(parts);
@@ -24,7 +24,7 @@ TEST(step_team, takes_steps_in_order_and_each_part_once) {
 }
 
 TEST(step_team, ends_each_step_when_its_parts_are_done) {
-  for (const unsigned parts : {1U, 2U, 5U}) {
+  for (const unsigned parts : {1U, 2U, 5U, step_team::most_parts + 6}) {
     thread_pool pool(3);
     const std::int64_t steps = 500;
     std::vector<std::int64_t> of(parts, -1), ended;  // plain values: what follows a step sees what its parts wrote

@@ -14,7 +14,7 @@ constexpr bool are_many_short_rows(const dims& lens, const inline_vector<bool, m
     if (!lens[d].is_constant() || (d > 0 && folded[d - 1] && !folded[d])) return false;
     (folded[d] ? row : rows) *= lens[d].value();
   }
-  return rows >= many && row < few;
+  return rows >= many && row <= few;
 }
 
 // The same extremes, those of rows first; an empty value where there is only one row, or none.

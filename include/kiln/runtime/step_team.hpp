@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <cstdint>
 #include <limits>
 #include <thread>
 
@@ -15,15 +16,25 @@ class step_team {
  public:
   static constexpr unsigned most_parts = 64;
 
-  /// Calls `body(step, part)` for each of `parts` (at most `most_parts`) in each step of [0, steps), and between steps,
-  /// when all parts of one are done, `then(step)`. Neither may throw.
+  /// Calls `body(step, part)` for each of `parts` in each step of [0, steps), and between steps, when all parts of one
+  /// are done, `then(step)`. More parts than `most_parts` have a fork and join for each step. A part that throws ends
+  /// the program, for others would wait for it.
   template <class Body, class Then>
   static void run(thread_pool& pool, unsigned parts, std::int64_t steps, Body&& body, Then&& then) {
+    if (parts > most_parts) {
+      for (std::int64_t step = 0; step < steps; ++step) {
+        pool.parallel_for(parts,
+                          [&](std::int64_t part, unsigned) noexcept { body(step, static_cast<unsigned>(part)); });
+        then(step);
+      }
+      return;
+    }
     step_team team(parts);
-    pool.parallel_for(parts, [&](std::int64_t part, unsigned) {
+    pool.parallel_for(parts, [&](std::int64_t part, unsigned) noexcept {
       part == 0 ? team.lead(steps, body, then) : team.follow(static_cast<unsigned>(part), body);
     });
   }
+  /// The same with nothing between the steps.
   template <class Body> static void run(thread_pool& pool, unsigned parts, std::int64_t steps, Body&& body) {
     run(pool, parts, steps, body, [](std::int64_t) {});
   }

@@ -72,6 +72,14 @@ TEST_F(serve_service, what_follows_a_prompt_keeps_its_space) {
       }
       EXPECT_EQ(streamed, text) << more;
     }
+  // after a prompt that ends within a character, of which the text shows nothing, the space is the first of a text
+  for (const bool is_cut : {false, true}) {
+    language::tokens prompt = words.encode("In the beginning");
+    if (is_cut) prompt.push_back(words.encode("\xC3\xA9").front());  // the first of two bytes
+    const json body = {
+        {"prompt", prompt}, {"max_tokens", 6}, {"temperature", 0}, {"guided_choice", json::array({" the"})}};
+    EXPECT_EQ(answered(body)["choices"][0]["text"], is_cut ? "the" : " the");
+  }
 }
 
 // By a run of the model alone.

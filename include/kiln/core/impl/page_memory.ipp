@@ -1,7 +1,7 @@
 #include "kiln/core/page_memory.hpp"
 
+#include <pthread.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,8 +11,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
+#include <type_traits>
 
 #include "kiln/config.hpp"
 #include "kiln/core/huge_page.hpp"
@@ -27,10 +29,18 @@ bool none_lives() { return scopes.load(std::memory_order_relaxed) == 0; }
 
 // Rooms between what is taken, by address. A room may hold pages that nobody has touched yet. A thread fills some of
 // them ahead while scopes that want it live, for threads that touch one page at the same moment each zero one, of which
-// all but one are thrown away; and it gives the system what is free for long.
+// all but one are thrown away; and it gives the system what is free for long. A library has one.
 class page_memory {
  public:
-  page_memory() = default;
+  page_memory() {
+    ::pthread_atfork([] { mutex_.lock(); }, [] { mutex_.unlock(); },
+                     [] {
+                       if (living_) living_->lose_thread();
+                       mutex_.unlock();
+                     });
+    const std::lock_guard lock(mutex_);
+    living_ = this;
+  }
   page_memory(const page_memory&) = delete;
   page_memory& operator=(const page_memory&) = delete;
   ~page_memory() { shrink(0); }
@@ -42,26 +52,33 @@ class page_memory {
       ends_ = true;
     }
     changed_.notify_all();
-    leave_thread();
+    if (thread_.joinable()) thread_.join();
+    const std::lock_guard lock(mutex_);
+    living_ = nullptr;
   }
   void enter(bool fills_ahead) {
     const std::lock_guard lock(mutex_);
-    scopes.fetch_add(1, std::memory_order_relaxed);
-    fills_ahead_ = fills_ahead_ || fills_ahead;
+    if (scopes.fetch_add(1, std::memory_order_relaxed) == 0) has_thread_ = false;
+    filling_ += fills_ahead;
+    has_thread_ = has_thread_ || fills_ahead;
   }
-  void leave() {
-    std::unique_lock lock(mutex_);
+  void leave(bool fills_ahead) {
+    const std::lock_guard lock(mutex_);
+    filling_ -= fills_ahead;
+    if (filling_ == 0) unfilled_ = filled_end_;
     if (scopes.fetch_sub(1, std::memory_order_relaxed) != 1) return;
-    fills_ahead_ = false;
     unfilled_ = filled_end_ = last_ = nullptr;
     taken_ = 0;
-    give_back_later();
-    changed_.notify_all();
+    due_ = {};
+    give_back_later(has_thread_);
+    if (runs_) changed_.notify_all();
   }
 
-  std::byte* take(std::size_t bytes) {
+  /// `waits`: whether what it returns may stay with a thread once it is free.
+  std::byte* take(std::size_t bytes, bool& waits) {
     const std::lock_guard lock(mutex_);
     if (none_lives()) return nullptr;
+    waits = has_thread_;
     auto room = smallest(bytes);
     if (room == rooms_.end()) {
       if (!map(whole_huge_pages(bytes))) return nullptr;
@@ -75,11 +92,11 @@ class page_memory {
     fill_after(at + bytes);
     return at;
   }
-  void give(std::byte* at, std::size_t bytes) {
+  void give(std::byte* at, std::size_t bytes, bool waits) {
     const std::lock_guard lock(mutex_);
     free_ += bytes;
     joined(at, bytes);
-    if (none_lives()) give_back_later();
+    if (none_lives()) give_back_later(waits);
   }
 
   /// Each part shares it, so that it outlives the last one, and a library that is unloaded leaves nothing: no thread,
@@ -148,47 +165,54 @@ class page_memory {
   }
   void shrink(std::size_t most) {
     for (auto r = rooms_.begin(); r != rooms_.end() && free_ > most;) r = unmap(r);
+    due_ = {};
   }
 
   // What was mapped last is taken from its first byte on. Its next pages are filled before they are taken, no more of
-  // them than were taken so far, so that a short load fills few in vain.
+  // them than were taken so far, so that a short load fills few in vain, and none of what is taken by then.
   void fill_after(std::byte* taken) {
     constexpr std::size_t most = 8 * huge_page;
-    if (!fills_ahead_ || taken > last_) return;
+    if (filling_ == 0 || taken > last_) return;
+    unfilled_ = std::max(unfilled_, page_at(taken));
     std::byte* const end = std::min(last_, page_at(taken) + whole_huge_pages(std::min(most, taken_)));
     if (end <= filled_end_) return;
     filled_end_ = end;
     run();
   }
-  void give_back_later() {
+  // At once where no thread is wanted. What is given meanwhile puts nothing off.
+  void give_back_later(bool waits) {
     if (free_ <= page_scope::kept_free_bytes) return;
-    due_ = clock::now() + page_scope::kept_free_for;
-    if (!run()) shrink(page_scope::kept_free_bytes);
+    if (due_ == clock::time_point()) due_ = clock::now() + page_scope::kept_free_for;
+    if (!(waits || runs_) || !run()) shrink(page_scope::kept_free_bytes);
   }
   // Has the thread look what there is to do; false where there is none.
   bool run() {
     if (ends_) return false;
-    if (runs_ && process_ == ::getpid()) {
+    if (runs_) {
       changed_.notify_all();
       return true;
     }
-    leave_thread();  // which has come to its end
+    if (thread_.joinable()) thread_.join();  // which has come to its end
     try {
       thread_ = std::thread([this] { work(); });
     } catch (const std::system_error&) {
       return false;
     }
-    process_ = ::getpid();
     return runs_ = true;
   }
-  // The thread, if there is one, which a fork has not.
-  void leave_thread() {
-    if (thread_.joinable()) process_ == ::getpid() ? thread_.join() : thread_.detach();
+  // In a forked child, which has all but the thread: its handle names another one or none, and the condition counts it
+  // as waiting for ever. Neither may be destroyed.
+  void lose_thread() {
+    new (&thread_) std::thread;
+    new (&changed_) std::condition_variable;
+    runs_ = false;
+    unfilled_ = filled_end_ = last_ = nullptr;
+    due_ = {};
   }
   void work() {
     std::unique_lock lock(mutex_);
     while (!ends_) {
-      if (unfilled_ != filled_end_) {
+      if (unfilled_ < filled_end_) {
         std::byte* const at = unfilled_;
         unfilled_ += huge_page;
         lock.unlock();
@@ -208,40 +232,45 @@ class page_memory {
 
   using clock = std::chrono::steady_clock;
 
-  std::mutex mutex_;
+  // A fork holds the mutex, whatever still lives.
+  static_assert(std::is_trivially_destructible_v<std::mutex>);
+  static inline constinit std::mutex mutex_;
+  static inline constinit page_memory* living_ = nullptr;  // what may have a thread
+
   rooms rooms_;
   std::size_t free_ = 0;   // bytes of all rooms
   std::size_t taken_ = 0;  // bytes, while scopes live
   // Of what was mapped last: pages [unfilled_, filled_end_) are to be filled, and it ends at `last_`.
   std::byte *unfilled_ = nullptr, *filled_end_ = nullptr, *last_ = nullptr;
-  bool fills_ahead_ = false;
-  clock::time_point due_;  // when what is free is given back
+  int filling_ = 0;          // scopes that want pages filled ahead
+  bool has_thread_ = false;  // whether one did since there was none
+  clock::time_point due_;    // when what is free is given back; its first value where nothing is
   std::condition_variable changed_;
   std::thread thread_;
   bool runs_ = false, ends_ = false;
-  ::pid_t process_ = 0;
 };
 
 struct part {
   std::shared_ptr<page_memory> of;
   std::byte* at;
   std::size_t bytes;
+  bool waits;
 };
 
 }  // namespace
 
-page_scope::page_scope(bool fills_ahead) { page_memory::get()->enter(fills_ahead); }
-page_scope::~page_scope() { page_memory::get()->leave(); }
+page_scope::page_scope(bool fills_ahead) : fills_ahead_(fills_ahead) { page_memory::get()->enter(fills_ahead); }
+page_scope::~page_scope() { page_memory::get()->leave(fills_ahead_); }
 
 detail::page_part detail::take_pages(std::size_t bytes) {
   if (KILN_SANITIZES_ADDRESSES) return {};  // which watches each buffer of the heap by itself
   if (none_lives()) return {};
-  auto owner = std::make_unique<part>(part{page_memory::get(), nullptr, padded_bytes(bytes)});
-  std::byte* const at = owner->at = owner->of->take(owner->bytes);
+  auto owner = std::make_unique<part>(part{page_memory::get(), nullptr, padded_bytes(bytes), false});
+  std::byte* const at = owner->at = owner->of->take(owner->bytes, owner->waits);
   if (!at) return {};
   return {at, owner.release(), [](void* held) {
             const std::unique_ptr<part> p(static_cast<part*>(held));
-            p->of->give(p->at, p->bytes);
+            p->of->give(p->at, p->bytes, p->waits);
           }};
 }
 

@@ -182,49 +182,75 @@ bool is_turned(const layout& at) {
   return false;
 }
 
+// One piece of what fold_pairs folds, its last dim from `column` on. How many elements it has.
+std::int64_t fold_piece(const operation& op, pair_run run, std::span<const literal* const> from,
+                        std::span<const layout> at, const bool* turned, const tensor_pieces& pieces, std::int64_t piece,
+                        std::int64_t column, std::byte* second, float* out) {
+  layout l[2];
+  const std::byte* begin[2];
+  for (std::size_t k = 0; k < 2; ++k) {
+    l[k] = pieces.of(at[k], piece);
+    if (column != 0) l[k].offset += at[k].strides.back() * column;
+    begin[k] = from[k]->bytes();
+    if (!turned[k]) continue;
+    std::byte* const copy = k == 1 && turned[0] ? second : reinterpret_cast<std::byte*>(out);
+    copy_laid_out(l[k], sizeof(float), begin[k], copy);
+    l[k] = layout::standard(l[k].lens);
+    begin[k] = copy;
+  }
+  const runs_of_pairs runs(l[0].lens, l);
+  ints index(runs.outer.size(), 0);
+  float* next = out;
+  do {
+    run_operand in[2];
+    for (std::size_t k = 0; k < 2; ++k) {
+      std::int64_t place = l[k].offset.value();
+      for (std::size_t d = 0; d < index.size(); ++d) place += index[d] * runs.strides[k][d];
+      in[k] = {begin[k] + place * static_cast<std::int64_t>(sizeof(float)), runs.goes_on[k]};
+    }
+    run(op.data(), in[0], in[1], next, runs.length);
+    next += runs.length;
+  } while (next_index(index, runs.outer));
+  return next - out;
+}
+
 // An op of two floats over constants that are seen through layouts of the result's extents. A turned operand is copied
 // to where the result will be, by squares, and computed with in place. `finite` gets whether all results are.
 void fold_pairs(const operation& op, pair_run run, std::span<const literal* const> from, std::span<const layout> at,
                 const dims& lens, float* to, std::optional<bool>* finite) {
-  const bool turned[] = {is_turned(at[0]), is_turned(at[1])};
-  // A piece stays in the cache. Of a turned operand it reads whole lines, whose elements go to different rows.
-  const std::int64_t some = std::int64_t{1} << 14;
-  const tensor_pieces pieces(lens, turned[0] || turned[1] ? std::max(4 * some, 16 * lens.back().value()) : some);
+  const bool turned[] = {is_turned(at[0]), is_turned(at[1])}, turns = turned[0] || turned[1];
+  // A piece stays in the cache. Of a turned operand it reads whole lines, whose elements go to different rows: some of
+  // them, and of long ones a strip, which is computed apart and copied to its place.
+  const std::int64_t some = std::int64_t{1} << 14, last = lens.size() == 0 ? 1 : lens.back().value();
+  const std::int64_t width = turns ? std::min(last, some) : last;
   std::atomic<bool> all_finite = finite != nullptr;
-  pieces.share([&](std::int64_t first, std::int64_t end) {
-    buffer second;  // where both are turned
-    if (turned[0] && turned[1]) second = buffer::allocate(static_cast<std::size_t>(pieces.most()) * sizeof(float));
-    for (std::int64_t piece = first; piece < end; ++piece) {
-      float* const out = to + pieces.first(piece);
-      layout l[2];
-      const std::byte* begin[2];
-      for (std::size_t k = 0; k < 2; ++k) {
-        l[k] = pieces.of(at[k], piece);
-        begin[k] = from[k]->bytes();
-        if (!turned[k]) continue;
-        std::byte* const copy = k == 1 && turned[0] ? second.data() : reinterpret_cast<std::byte*>(out);
-        copy_laid_out(l[k], sizeof(float), begin[k], copy);
-        l[k] = layout::standard(l[k].lens);
-        begin[k] = copy;
+  const auto fold_strips = [&](std::int64_t begin, std::int64_t end) {  // of the last dim, all as wide
+    dims of = lens;
+    const std::int64_t wide = std::min(width, last - begin), strips = (end - begin) / wide;
+    if (wide != last) of.back() = wide;
+    const tensor_pieces pieces(of, turns ? std::max(4 * some, 16 * wide) : some);
+    const std::int64_t all = pieces.count() * strips, tasks = std::min<std::int64_t>(all, 64);
+    for_each_part(tasks, [&](std::int64_t task) {
+      const auto bytes = static_cast<std::size_t>(pieces.most()) * sizeof(float);
+      buffer second, apart;  // where both are turned, and of strips
+      if (turned[0] && turned[1]) second = buffer::allocate(bytes);
+      if (wide != last) apart = buffer::allocate(bytes);
+      for (std::int64_t k = all * task / tasks; k < all * (task + 1) / tasks; ++k) {
+        const std::int64_t piece = k / strips, column = begin + k % strips * wide;
+        float* const place = to + (apart ? pieces.first(piece) / wide * last + column : pieces.first(piece));
+        float* const out = apart ? reinterpret_cast<float*>(apart.data()) : place;
+        const std::int64_t made = fold_piece(op, run, from, at, turned, pieces, piece, column, second.data(), out);
+        if (apart)
+          for (std::int64_t row = 0; row * wide < made; ++row)
+            std::memcpy(place + row * last, out + row * wide, static_cast<std::size_t>(wide) * sizeof(float));
+        if (all_finite.load(std::memory_order_relaxed) && !are_finite(reinterpret_cast<const std::byte*>(out), made))
+          all_finite.store(false, std::memory_order_relaxed);
       }
-      const runs_of_pairs runs(l[0].lens, l);
-      ints index(runs.outer.size(), 0);
-      float* next = out;
-      do {
-        run_operand in[2];
-        for (std::size_t k = 0; k < 2; ++k) {
-          std::int64_t place = l[k].offset.value();
-          for (std::size_t d = 0; d < index.size(); ++d) place += index[d] * runs.strides[k][d];
-          in[k] = {begin[k] + place * static_cast<std::int64_t>(sizeof(float)), runs.goes_on[k]};
-        }
-        run(op.data(), in[0], in[1], next, runs.length);
-        next += runs.length;
-      } while (next_index(index, runs.outer));
-      if (all_finite.load(std::memory_order_relaxed) &&
-          !are_finite(reinterpret_cast<const std::byte*>(out), next - out))
-        all_finite.store(false, std::memory_order_relaxed);
-    }
-  });
+    });
+  };
+  const std::int64_t whole = last / width * width;
+  fold_strips(0, whole);
+  if (whole != last) fold_strips(whole, last);
   if (finite) *finite = all_finite;
 }
 

@@ -45,6 +45,7 @@ answer::answer(completion_request asked, std::shared_ptr<const language_entry> e
       id_(std::move(id)),
       created_(created),
       open_(prompts_.size() * asked_.best_of) {
+  std::string whole;  // of the prompt at hand
   for (std::size_t k = 0; k < open_; ++k) {
     choice& c = choices_.emplace_back(choice{language::token_stream(entry_->tokens, {}, asked_.stop)});
     if (asked_.tools == tool_use::automatic) c.reader.emplace(entry_->tools);
@@ -54,15 +55,16 @@ answer::answer(completion_request asked, std::shared_ptr<const language_entry> e
                   {"token_logprobs", json::array()},
                   {"top_logprobs", json::array()},
                   {"text_offset", json::array()}};
-      c.shown.emplace(entry_->tokens);
+      if (asked_.logprobs) c.shown.emplace(entry_->tokens);
       // what is made is spelled as the prompt goes on: its first word keeps its space
       const language::tokens& prompt = prompts_[k / asked_.best_of];
-      const std::string whole = entry_->tokens.decode(prompt), before = c.stream.follow(prompt);
+      if (k % asked_.best_of == 0) whole = entry_->tokens.decode(prompt);
+      const std::string before = c.stream.follow(prompt);
       if (asked_.echo) c.text = asked_.max_tokens == 0 ? whole : before;
-      if (asked_.echo || before == whole)
-        c.shown->follow(prompt);
-      else  // some of the prompt would come with the text
+      if (!asked_.echo && before != whole)  // some of the prompt would come with the text
         c.stream = language::token_stream(entry_->tokens, {}, asked_.stop);
+      else if (c.shown)
+        c.shown->follow(prompt);
     }
     c.offset = characters(c.text);
   }
