@@ -152,6 +152,9 @@ inline programs long_windows(dtype t) {
     }
     b.output(b.add(op::pooling{.lengths = {4, 5, 3}, .stride = {1, 2, 1}, .pads = {1, 2, 0, 1, 2, 2}},
                    b.input("volume", t, {2, 3, 9, 10, 11})));
+    // one tap that skips planes, of which there are as many then as before
+    b.output(b.add(op::pooling{.lengths = {1, 6, 6}, .stride = {2, 1, 1}, .pads = {1, 0, 0, 1, 0, 0}},
+                   b.input("planes", t, {1, 1, 3, 8, 8})));
   });
   return all;
 }
