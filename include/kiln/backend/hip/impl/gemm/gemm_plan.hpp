@@ -113,7 +113,7 @@ bool contiguous(const gemm_problem& p, std::size_t k, std::size_t along, int wid
 /// Elements that one store of a GEMM's result moves, along its rows or its columns; at most 8.
 int epilogue_width(const gemm_problem& p, bool along_rows);
 /// Writes the struct `epilogue` (kernels/gemm/epilogue.hpp): reads the epilogue's operands in runs, computes, and
-/// writes. The copy unit brings operand `boxed`; 0: none.
+/// writes. The copy unit brings operand `boxed`; 0: none. The kernel `moves` the factors' type, too.
 void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* epilogue, bool along_rows, int width,
                     std::size_t boxed = 0);
 /// That struct's value but for its addresses, which `put_addresses` writes: of the result, and of the epilogue's
@@ -142,7 +142,7 @@ std::size_t alignment_after(std::size_t aligned, std::size_t bytes, std::span<co
 /// The matrix instruction that multiplies a dtype: the name of its header in kernels/atom/ and of its template.
 std::string_view atom_for(dtype type, const architecture& where);
 /// Whether the matrix unit multiplies floats of eight bits as they are.
-constexpr bool multiplies_short_floats(dtype type, const architecture& where) {
+constexpr bool multiplies_float8(dtype type, const architecture& where) {
   return where.matrices == matrix_unit::wgmma && (type == dtype::f8e4m3fn || type == dtype::f8e5m2);
 }
 /// Rows of its tile.

@@ -120,7 +120,7 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
       candidates.push_back({"wgmma", t::rows, cols, t::depth, t::warps_m, t::warps_n, t{cols}.stages()});
     add_tiles_in_turns(candidates, p);
   }
-  if (multiplies_short_floats(p.type, where)) add_tiles_in_turns(candidates, p);
+  if (multiplies_float8(p.type, where)) add_tiles_in_turns(candidates, p);
   // of an element of the result, and of the operands that have one for each
   double epilogue_bytes = 0;
   for (std::size_t k = 0; k < p.steps.size(); ++k)
@@ -200,7 +200,6 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   const int width = tile.boxes != 0 ? 2 : epilogue_width(p, along_rows);
   const int threads = tile.warps_m * tile.warps_n * where.lanes;
   kernel_text t(epilogue);
-  if (is_narrow(p.type)) t.line("#include \"kiln/backend/hip/kernels/platform/narrow.hpp\"");
   if (!p.a.is_matrix()) t.line("#include \"kiln/backend/hip/kernels/conv/image_operand.hpp\"");
   const bool wgmma = tile.atom == "wgmma";
   t.line("#include \"kiln/backend/hip/kernels/gemm/",
