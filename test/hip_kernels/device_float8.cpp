@@ -56,6 +56,22 @@ TEST_P(float8_on_device, products) {
         1e-2);
   }
 }
+// Of sums that only grow the matrix unit would lose what is small beside them: lanes add parts of 128 or 256 depths.
+TEST_P(float8_on_device, long_sums_of_one_sign) {
+  constexpr std::int64_t rows = 140, columns = 512, depth = 16384;
+  std::vector<float> numbers;
+  for (std::int64_t i = 0; i < depth * columns; ++i) numbers.push_back(0.5f + static_cast<float>(i * 37 % 7) / 4);
+  check(
+      [&](builder& b) {
+        const value half = b.scalar(dtype::f32, 0.5f), scale = b.scalar(dtype::f32, 0.25f);
+        const value x = b.input("x", dtype::f32, {rows, depth}) * half + half;
+        const value q = b.add(op::quantize_linear{GetParam(), 0}, x, scale).convert(dtype::f32);
+        const value w = b.add(op::dequantize_linear{1}, b.constant<float>(GetParam(), {depth, columns}, numbers),
+                              b.constant<float>(dtype::f32, {columns}, std::vector<float>(columns, 0.5f)));
+        b.output((q * scale.broadcast_to({rows, depth})).dot(w));
+      },
+      1e-3);
+}
 // A batch that shares the matrix, a scale for each row that the run gives, rows that lie apart.
 TEST_P(float8_on_device, batches_and_rows) {
   check(

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "hip_kernels/plan_cases.hpp"
+#include "kiln/backend/hip/impl/conv/convolution_parts.hpp"
 #include "kiln/backend/hip/impl/conv/held_columns.hpp"
 #include "kiln/backend/hip/impl/gemm/each.hpp"
 #include "kiln/backend/hip/impl/gemm/streamed.hpp"
@@ -109,6 +110,38 @@ TEST(family_plans, convolutions_of_few_channels_a_group_have_a_kernel) {
   EXPECT_EQ(name(op::deconvolution{.stride = {2, 2}, .group = 16}, x, shape(dtype::f32, {16, 1, 3, 3})),
             "transposed depthwise convolution");
   EXPECT_EQ(name(op::convolution{.stride = {1, 1}, .group = 4}, x, shape(dtype::f32, {4, 4, 3, 3})), "");
+}
+
+// What a convolution needs beside its operands: a copy of images whose channels lie apart.
+TEST(family_plans, images_whose_channels_lie_apart_are_copied) {
+  if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
+  const auto where = std::make_shared<const hip::context>(hip::architecture::named("sm_90"), "");
+  const shape x(dtype::f16, {16, 64, 56, 56}), w(dtype::f16, {64, 64, 3, 3});
+  const lowered_op lowered(hip::lower_convolution, op::convolution{.pads = {1, 1, 1, 1}}, {x, w}, where);
+  const tensor out = lowered_op::at(nullptr, lowered.result), apart = lowered_op::at(nullptr, x);
+  const auto room_of = [&](const tensor& images) {
+    const tensor in[] = {images, lowered_op::at(nullptr, w)};
+    return lowered.made->scratch_bytes(in, {&out, 1}, 1);
+  };
+  EXPECT_EQ(room_of(apart),
+            room_of(hip::channels_last_images::copy_of(apart, nullptr)) + hip::channels_last_images::bytes(apart));
+}
+
+// Attention of f32 by few queries shares the keys of a head among blocks, which no other kernel of f32 does.
+TEST(family_plans, attention_of_the_vector_unit_splits_keys) {
+  if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
+  const auto where = std::make_shared<const hip::context>(hip::architecture::named("sm_90"), "");
+  const auto room_of = [&](std::int64_t keys, std::int64_t value_depth) {
+    const shape q(dtype::f32, {1, 8, 1, 64}), k(dtype::f32, {1, 8, keys, 64}), v(dtype::f32, {1, 8, keys, value_depth});
+    const lowered_op lowered(hip::lower_attention, op::attention{}, {q, k, v}, where);
+    std::vector<tensor> in;
+    for (const shape& s : lowered.shapes) in.push_back(lowered_op::at(nullptr, s));
+    const tensor out = lowered_op::at(nullptr, lowered.result);
+    return lowered.made->scratch_bytes(in, {&out, 1}, 1);
+  };
+  EXPECT_GT(room_of(1000, 64), 0u);
+  EXPECT_EQ(room_of(40, 64), 0u);
+  EXPECT_EQ(room_of(1000, 320), 0u);  // deeper than that kernel takes
 }
 
 // Nothing is read of what has no element: an index into it is an error, and no launch.
