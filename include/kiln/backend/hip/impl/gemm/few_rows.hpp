@@ -91,8 +91,7 @@ inline gemm_plan plan_few_rows(const gemm_problem& p, const row_program* epilogu
   plan.grid = {static_cast<unsigned>(tiles)};
   plan.shared_bytes =
       static_cast<std::size_t>(lines ? slots_of(tile, scale_words).bytes() : few_rows_shared_bytes(tile));
-  const auto count = [](std::int64_t n) { return static_cast<int>(n); };
-  plan.sizes = {count(p.rows), count(p.cols), count(p.depth), 1, count(tiles), 1, 1, nullptr, nullptr};
+  plan.sizes = sizes_of(p, 1, tiles);
   plan.a = p.a, plan.b = p.b;
   plan.result = epilogue_value(p);
   return plan;

@@ -90,6 +90,15 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
 /// on the device, and the cache keeps which it was.
 gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const context& where);
 
+/// A problem's sizes as its kernel is passed them; the addresses of partial sums come with each run. `entries` as
+/// there.
+inline gemm_sizes sizes_of(const gemm_problem& p, std::int64_t tiles_m, std::int64_t tiles_n, int splits = 1,
+                           std::int64_t entries = 0) {
+  const auto count = [](std::int64_t n) { return static_cast<int>(n); };
+  return {count(p.rows),   count(p.cols), count(p.depth), count(tiles_m), count(tiles_n),
+          count(p.batch1), splits,        nullptr,        nullptr,        count(entries)};
+}
+
 /// Gives a planned GEMM to a queue. `extra` are the addresses of the epilogue's operands; of the batch, the first
 /// `entries` are computed where these are not 0.
 void run_gemm(const gemm_plan& plan, const function& f, device_queue& queue, std::span<std::byte> scratch,

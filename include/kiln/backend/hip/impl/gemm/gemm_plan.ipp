@@ -269,16 +269,7 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
                          static_cast<std::size_t>(sum_bytes(p.type));
     plan.scratch_bytes = plan.partial_bytes + static_cast<std::size_t>(tiles) * sizeof(int);
   }
-  plan.sizes = {static_cast<int>(p.rows),
-                static_cast<int>(p.cols),
-                static_cast<int>(p.depth),
-                static_cast<int>(tiles_m),
-                static_cast<int>(tiles_n),
-                static_cast<int>(p.batch1),
-                tile.splits,
-                nullptr,
-                nullptr,
-                0};
+  plan.sizes = sizes_of(p, tiles_m, tiles_n, tile.splits);
   plan.a = p.a, plan.b = p.b;
   plan.result = epilogue_value(p);
   return plan;
