@@ -26,8 +26,8 @@ inline bool hold_columns(gpu::grouped_tile& t, int most) {
   return false;
 }
 
-/// The same with `most` outputs, a power of two, or fewer, until they are held and `enough(outputs)` says that threads
-/// of so many are enough; as few as one need not be. One output's columns are held.
+/// The same with `most` outputs, a power of two, or with half as many until they are held and `enough(outputs)` says
+/// that there are enough threads then. For windows of which one output's columns are held: these are what is left.
 template <class Enough> void hold_most_columns(gpu::grouped_tile& t, int most, Enough enough) {
   while (most > 1 && (!hold_columns(t, most) || !enough(t.outputs))) most /= 2;
   hold_columns(t, most);

@@ -90,8 +90,8 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
 /// on the device, and the cache keeps which it was.
 gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const context& where);
 
-/// A problem's sizes as its kernel is passed them; the addresses of partial sums come with each run. `entries` as
-/// there.
+/// A problem's sizes as its kernel is passed them; addresses of partial sums come with each run. `entries` are those of
+/// a batch that is worked without tiles.
 inline gemm_sizes sizes_of(const gemm_problem& p, std::int64_t tiles_m, std::int64_t tiles_n, int splits = 1,
                            std::int64_t entries = 0) {
   const auto count = [](std::int64_t n) { return static_cast<int>(n); };
