@@ -42,18 +42,22 @@ TEST_P(hip_precisions, every_precision_runs_on_the_device_alone) {
   hip_options options;
   options.architecture = GetParam();
   options.keep = false;
-  for (const precision to : quantize::narrow_precisions) {
+  const auto check = [&](precision to) {
     SCOPED_TRACE(std::string(to_string(to)));
     quantize::precision_options how{.to = to, .is_prepared = true};
     if (quantize::takes_ranges(to)) how.known = known;
     const executable e = compile(quantize::with_precision(p, how).graph, hip_target(options));
-    std::size_t of_short_floats = 0;
+    std::size_t of_float8 = 0;
     for (const step_info& s : e.report().steps) {
       EXPECT_FALSE(s.fallback) << s.kernel;
-      of_short_floats += s.kernel.starts_with("float8_dot");
+      of_float8 += s.kernel.starts_with("float8_dot");
     }
-    EXPECT_EQ(of_short_floats, to == precision::fp8 && std::string_view(GetParam()) == "sm_90" ? 2u : 0u);
-  }
+    return of_float8;
+  };
+  for (const precision to : quantize::narrow_precisions)
+    EXPECT_EQ(check(to), to == precision::fp8 && std::string_view(GetParam()) == "sm_90" ? 2u : 0u);
+  options.multiplies_float8 = false;
+  EXPECT_EQ(check(precision::fp8), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(architectures, hip_precisions, ::testing::Values("sm_90", "gfx90a", "gfx1030"),

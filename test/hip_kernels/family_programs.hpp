@@ -1,4 +1,6 @@
 #pragma once
+#include <cmath>
+
 #include "hip_kernels/on_device.hpp"
 #include "kiln/op/dynamic/bind_dims.hpp"
 #include "kiln/op/dynamic/progression.hpp"
@@ -109,25 +111,39 @@ inline programs resampling(dtype t) {
   return all;
 }
 
+// Positions within +-`most`: of f32 any, of 16 bits multiples of a 127th of the next power of two, which they hold
+// exactly, so that the device and the op's own computation find the same elements.
+inline value positions(builder& b, const char* name, dtype t, const dims& lens, float most) {
+  if (t == dtype::f32) return b.input(name, t, lens) * b.scalar(t, most);
+  const float step = std::exp2(std::ceil(std::log2(most))) / 128;
+  const auto steps = static_cast<std::int64_t>(most / step);
+  std::vector<float> at;
+  for (std::int64_t i = 0; i < product(lens).value(); ++i)
+    at.push_back(static_cast<float>((i * 37 + 11) % (2 * steps + 1) - steps) * step);
+  return b.constant<float>(t, lens, at);
+}
+
 inline programs samples_and_regions(dtype t) {
   programs all;
-  if (t != dtype::f32) return {};  // positions of 16 bits are of other elements
   for (const op::sampling_mode mode : {op::sampling_mode::nearest, op::sampling_mode::linear, op::sampling_mode::cubic})
     for (const op::sampling_padding padding :
          {op::sampling_padding::zeros, op::sampling_padding::border, op::sampling_padding::reflection})
       for (const bool corners : {false, true})
         all.push_back([=](builder& b) {
           op::grid_sample g{.mode = mode, .padding = padding, .align_corners = corners};
-          const value wide = b.scalar(t, 1.3f), x = b.input("x", t, {2, 11, 9, 7});
-          b.output(b.add(g, x, b.input("grid", t, {2, 5, 13, 2}) * wide));
-          b.output(b.add(g, b.input("volume", t, {1, 3, 4, 5, 6}), b.input("points", t, {1, 77, 3}) * wide));
+          const value x = b.input("x", t, {2, 11, 9, 7}), volume = b.input("volume", t, {1, 3, 4, 5, 6});
+          b.output(b.add(g, x, positions(b, "grid", t, {2, 5, 13, 2}, 1.3f)));
+          b.output(b.add(g, volume, positions(b, "points", t, {1, 77, 3}, 1.3f)));
           g.normalized = false;
-          b.output(b.add(g, x, b.input("pixels", t, {2, 31, 2}) * b.scalar(t, 12.f)));
+          b.output(b.add(g, x, positions(b, "pixels", t, {2, 31, 2}, 12.f)));
+          // images without an element: nothing but padding
+          b.output(b.add(g, b.input("empty", t, {2, 3, 0, 4}), positions(b, "anywhere", t, {2, 5, 2}, 1.3f)));
         });
   all.push_back([=](builder& b) {
-    const value x = b.input("x", t, {2, 21, 20, 18}),
-                rois = (b.input("low", t, {40, 2}) * b.scalar(t, 9.f) + b.scalar(t, 5.f));
-    const value corners = rois.concat(rois + b.input("size", t, {40, 2}).relu() * b.scalar(t, 15.f), 1);
+    const value x = b.input("x", t, {2, 21, 20, 18});
+    const value low = positions(b, "low", t, {40, 2}, 9.f) + b.scalar(t, 5.f),
+                size = positions(b, "size", t, {40, 2}, 15.f).relu();
+    const value corners = low.concat(low + size, 1);
     std::vector<std::int64_t> which(40);
     for (std::size_t k = 0; k < which.size(); ++k) which[k] = static_cast<std::int64_t>(k % 3) - 1;
     const value images = b.constant(literal::of<std::int64_t>({dtype::i64, {40}}, which));
@@ -155,6 +171,9 @@ inline programs long_windows(dtype t) {
     }
     b.output(b.add(op::pooling{.lengths = {4, 5, 3}, .stride = {1, 2, 1}, .pads = {1, 2, 0, 1, 2, 2}},
                    b.input("volume", t, {2, 3, 9, 10, 11})));
+    // one tap that skips planes, of which there are as many then as before
+    b.output(b.add(op::pooling{.lengths = {1, 6, 6}, .stride = {2, 1, 1}, .pads = {1, 0, 0, 1, 0, 0}},
+                   b.input("planes", t, {1, 1, 3, 8, 8})));
   });
   return all;
 }

@@ -197,7 +197,7 @@ template <class T, class Weights> void check_stored(int block, int zero, bool ze
 }
 
 // Every finite float of eight bits, by the conversions that the rest of kiln has.
-template <class T, class Code, class Weights> void check_short_floats(int block) {
+template <class T, class Code, class Weights> void check_float8_numbers(int block) {
   constexpr int cols = 24, depth = 256;
   std::vector<unsigned char> data(cols * depth);
   const auto number = [](unsigned char code) {
@@ -227,10 +227,10 @@ template <class T, class Code, class Weights> void check_short_floats(int block)
           << j << " " << k;
 }
 TEST(device_few_rows, floats_of_eight_bits) {
-  check_short_floats<f16, kiln::float8_e4m3fn, short_floats<f16, 256, false>>(256);
-  check_short_floats<f16, kiln::float8_e5m2, short_floats<f16, 32, true>>(32);
-  check_short_floats<bf16, kiln::float8_e4m3fn, short_floats<bf16, 64, false>>(64);
-  check_short_floats<bf16, kiln::float8_e5m2, short_floats<bf16, 16, true>>(16);
+  check_float8_numbers<f16, kiln::float8_e4m3fn, float8_numbers<f16, 256, false>>(256);
+  check_float8_numbers<f16, kiln::float8_e5m2, float8_numbers<f16, 32, true>>(32);
+  check_float8_numbers<bf16, kiln::float8_e4m3fn, float8_numbers<bf16, 64, false>>(64);
+  check_float8_numbers<bf16, kiln::float8_e5m2, float8_numbers<bf16, 16, true>>(16);
 }
 
 // Both factors are such floats; those that are neither infinite nor NaN keep their values, the others stay what they
@@ -241,7 +241,7 @@ template <class F, int Atoms, int Tiles, int Warps, int Ahead> void check_two_of
     b[i].bits = static_cast<unsigned char>(i * 37 + i / 256);
     if (const float x = static_cast<float>(b[i]); !(std::abs(x) <= 8)) b[i].bits = 1;
   }
-  const plain_short_floats<F> weights{{b.data(), depth, nullptr, nullptr, 0, 0, 0}};
+  const plain_float8<F> weights{{b.data(), depth, nullptr, nullptr, 0, 0, 0}};
   check<f16, Atoms, Tiles, Warps, Ahead, F>(weights, rows, cols, depth, [&](int j, int k) {
     return static_cast<double>(static_cast<float>(b[static_cast<std::size_t>(j * depth + k)]));
   });

@@ -381,6 +381,10 @@ TEST(device_plans, long_windows_have_room_between_their_dims) {
   EXPECT_EQ(room_of({.lengths = {5, 5}, .stride = {1, 1}}, x), 0u);
   EXPECT_EQ(room_of({.lengths = {1, 31}, .stride = {1, 1}}, x), 0u);
   EXPECT_EQ(room_of({.mode = op::pooling_mode::average, .lengths = {9, 9}, .stride = {1, 1}}, x), 0u);
+  // one tap that skips planes, of which there are as many then as before
+  EXPECT_EQ(room_of({.lengths = {1, 6, 6}, .stride = {2, 1, 1}, .pads = {1, 0, 0, 1, 0, 0}},
+                    shape(dtype::f32, {1, 8, 3, 8, 8})),
+            8u * 3 * 8 * 3 * 4 + 1024);  // 864 bytes of the second, a multiple of 256
   EXPECT_EQ(room_of({.lengths = {4, 4, 4}, .stride = {1, 1, 1}}, shape(dtype::f32, {1, 8, 8, 8, 8})),
             (8u * 8 * 8 * 5 + 8 * 8 * 5 * 5) * 4);
 }

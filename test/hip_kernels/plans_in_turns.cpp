@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "hip_kernels/plan_cases.hpp"
+#include "kiln/backend/hip/impl/gemm/each.hpp"
 
 namespace kiln::testing {
 namespace {
@@ -138,9 +139,13 @@ TEST(tile_kernels, products_of_floats_of_eight_bits_in_turns) {
     const hip::gemm_tile plain = hip::tiles_for(p, where).front();
     EXPECT_EQ(plain.atom, "atom_fma");
     EXPECT_TRUE(compiles(plain));
+    p.rows = 10000, p.cols = 8, p.depth = 16, p.a.vector = 16;
+    const hip::gemm_tile each = hip::tiles_for(p, where).front();
+    EXPECT_EQ(each.atom, hip::each_result);
+    EXPECT_TRUE(compiles(each));
   }
-  EXPECT_FALSE(hip::multiplies_short_floats(dtype::f8e4m3fnuz, where));
-  EXPECT_FALSE(hip::multiplies_short_floats(dtype::f8e4m3fn, hip::architecture::named("sm_80")));
+  EXPECT_FALSE(hip::multiplies_float8(dtype::f8e4m3fnuz, where));
+  EXPECT_FALSE(hip::multiplies_float8(dtype::f8e4m3fn, hip::architecture::named("sm_80")));
 }
 // How the copy unit writes results and brings what the epilogue adds; rows of lines that lie apart are places of these.
 TEST(tile_kernels, results_are_boxes_of_the_copy_unit) {

@@ -1,5 +1,6 @@
 #include "kiln/pass/float8_products.hpp"
 
+#include "kiln/op/quant/block_dequantize.hpp"
 #include "kiln/op/quant/dequantize_linear.hpp"
 #include "kiln/op/quant/quantize_linear.hpp"
 #include "kiln/pass/expand_quantization.hpp"
@@ -107,7 +108,20 @@ TEST(float8_products, what_stays) {
         b.input("q", t, {3, 16}).convert(dtype::f32) * b.input("scale", dtype::f32, {16}).broadcast_to({3, 16});
     b.output(q.dot(weights(b, t, {16, 5}, 1)));
   });
-  expect_unchanged([&](builder& b) {  // floats that are no numbers of eight bits
+  const auto in_blocks = [](builder& b, dtype type, std::int64_t depth, std::int64_t columns) {
+    const std::int64_t blocks = depth == 0 ? 0 : 1;
+    const value scales =
+        b.constant<float>(type, {blocks, columns}, std::vector<float>(static_cast<std::size_t>(blocks * columns), .5f));
+    const value w =
+        b.add(op::block_dequantize{.bits = 8, .axis = 0, .block = 16}, numbers(b, t, {depth, columns}), scales);
+    b.output(b.input("x", t, {3, depth}).convert(type).dot(w));
+  };
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16})
+    EXPECT_EQ(products_in(rewritten([&](builder& b) { in_blocks(b, type, 16, 5); }), true), 1u) << to_string(type);
+  expect_unchanged([&](builder& b) { in_blocks(b, dtype::f64, 16, 5); });  // sums of more bits than f32 has
+  expect_unchanged([&](builder& b) { in_blocks(b, dtype::f32, 0, 5); });   // no depth, so no scales
+  expect_unchanged([&](builder& b) { in_blocks(b, dtype::f32, 16, 0); });  // no columns
+  expect_unchanged([&](builder& b) {                                       // floats that are no numbers of eight bits
     b.output(b.input("x", dtype::f32, {3, 16}).dot(weights(b, t, {16, 5}, 1)));
   });
 }

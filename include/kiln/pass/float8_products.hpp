@@ -67,12 +67,12 @@ template <class Module> class float8_product_finder {
     return !at.lens.empty() && !varies(at, at.lens.size() - 1);
   }
 
-  // Kernels copy rows of whole pieces of 16 bytes.
+  // Kernels copy rows of whole pieces of 16 bytes, and of nothing there are no scales.
   constexpr std::optional<right> right_of(value_id v, dtype product, dtype stored) {
     constexpr std::int64_t piece = 16;
     const auto w = find_stored_weights(r_.module(), v, product);
-    if (!w || w->in_blocks || w->op.bits != 8 || w->operands.size() != 2 || w->op.block < w->depth ||
-        w->depth % piece != 0 || r_.shape_of(w->operands[0]).type != stored)
+    if (!w || w->depth == 0 || w->columns == 0 || w->in_blocks || w->op.bits != 8 || w->operands.size() != 2 ||
+        w->op.block < w->depth || w->depth % piece != 0 || r_.shape_of(w->operands[0]).type != stored)
       return std::nullopt;
     const constant_view numbers = viewed_constant(r_, w->operands[0]), scales = viewed_constant(r_, w->operands[1]);
     if (!numbers || !scales || numbers.from->has_symbols() || scales.from->has_symbols()) return std::nullopt;
@@ -111,6 +111,7 @@ template <class Module> class float8_product_finder {
 
   constexpr void rewrite(value_id v) {
     const dtype t = r_.shape_of(v).type;
+    if (!is_float(t) || t == dtype::f64) return;  // sums are of f32
     const auto a = left_of(r_.input(v, 0));
     auto b = a ? right_of(r_.input(v, 1), t, r_.shape_of(a->stored).type) : std::nullopt;
     if (!b) return;
@@ -139,7 +140,7 @@ template <class Module> class float8_product_finder {
 /// perhaps times a scale that is alike along the depth (of the tensor, of rows, found by a run or constant), the right
 /// one a constant matrix of the same type with a scale for all or for each column (`block_dequantize` in one block).
 /// The scales move after the product, where an epilogue takes them. For targets whose kernels multiply such floats; the
-/// depth is a multiple of 16.
+/// depth is a multiple of 16, and the product's type f32, f16 or bf16.
 template <class Program> constexpr pass_note float8_products(Program& p) {
   return run_on_modules<detail::float8_product_finder>("float8_products", p);
 }

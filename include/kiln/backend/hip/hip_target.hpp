@@ -14,6 +14,10 @@ struct hip_options {
   std::string architecture{};  ///< "gfx90a", "sm_90", …: compile for an absent device; empty: for the device
   std::string cache{};         ///< a folder for compiled kernels; empty: the user's cache folder
   bool keep = true;            ///< whether compiled kernels are kept there
+  /// Whether products of floats of eight bits multiply these as they are where the matrix unit does (sm_90), which
+  /// keeps about 14 bits of up to 256 products' sum, errors of 1e-4 of the results' norm; else they are widened, and
+  /// sums have all bits of f32.
+  bool multiplies_float8 = true;
 };
 
 /// A GPU, through HIP on AMD's or NVIDIA's platform. Making one without a device and without an architecture is an
@@ -41,6 +45,7 @@ class hip_target final : public target, public block_reader {
   std::shared_ptr<const hip::context> context_of(const kernel_request& request) const;
   std::shared_ptr<const hip::context> context_;
   std::shared_ptr<const device> device_;
+  bool multiplies_float8_ = true;
 };
 
 }  // namespace kiln

@@ -14,7 +14,7 @@
 
 namespace kiln {
 
-hip_target::hip_target(const hip_options& options) {
+hip_target::hip_target(const hip_options& options) : multiplies_float8_(options.multiplies_float8) {
   const std::string cache = !options.keep           ? std::string()
                             : options.cache.empty() ? hip::default_cache_folder()
                                                     : options.cache;
@@ -41,9 +41,13 @@ target_passes hip_target::passes() const {
   };
   if (hip::atom_for(dtype::f16, context_->arch()) != "atom_mma") return {forms, {}};
   // constant weights stay in blocks where kernels unpack them, and lie as kernels of few rows read them
-  static constexpr named_pass<program> keeping[] = {
+  static constexpr named_pass<program> keep_blocks{"expand_block_dequantize",
+                                                   [](program& p) { return expand_block_dequantize(p, false); }};
+  static constexpr named_pass<program> keeping[] = {keep_blocks, {"convert_parts", hip::convert_parts}};
+  // products of floats of eight bits are found while their matrices are in blocks
+  static constexpr named_pass<program> keeping_float8[] = {
       {"float8_products", [](program& p) { return float8_products(p); }},
-      {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p, false); }},
+      keep_blocks,
       {"convert_parts", hip::convert_parts},
   };
   static constexpr dtype types[] = {dtype::f16, dtype::bf16};
@@ -56,8 +60,8 @@ target_passes hip_target::passes() const {
        }},
       {"turn_weights", hip::turn_weights},
   };
-  const bool short_floats = hip::multiplies_short_floats(dtype::f8e4m3fn, context_->arch());
-  return {std::span(keeping).subspan(short_floats ? 0 : 1), fuse};
+  if (multiplies_float8_ && hip::multiplies_float8(dtype::f8e4m3fn, context_->arch())) return {keeping_float8, fuse};
+  return {keeping, fuse};
 }
 
 lower::layout_role hip_target::role(const program& whole, const basic_instruction<operation>& instruction) const {

@@ -39,7 +39,7 @@ std::vector<std::string> options_of(const source& what, const architecture& wher
     out.push_back("-diag-suppress=177,550");
     out.push_back("-DKILN_NVIDIA=1");
     if (where.chains) out.push_back("-DKILN_CHAINED=1");
-    if (where.matrices == matrix_unit::wgmma) out.push_back("-DKILN_SHORT_FLOATS=1");  // instructions convert them
+    if (where.matrices == matrix_unit::wgmma) out.push_back("-DKILN_FLOAT8=1");  // instructions convert them
   } else {
     out.push_back("--offload-arch=" + where.name);
     out.push_back(what.short_results ? "-ffp-contract=fast" : "-ffp-contract=off");

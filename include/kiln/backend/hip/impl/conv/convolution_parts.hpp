@@ -144,11 +144,14 @@ class channels_last_images {
   static bool serves(const tensor& images, std::int64_t together, std::int64_t times);
   /// The copy of such images at an address.
   static tensor copy_of(const tensor& images, std::byte* at);
+  /// Bytes of that copy, a multiple of what addresses are aligned to.
   static std::size_t bytes(const tensor& images);
+  /// Builds the kernel that copies them.
   void prepare(const tensor& images) const {
     const tensor to = copy_of(images, nullptr);
     copy_->prepare({&images, 1}, {&to, 1});
   }
+  /// Has the queue copy images to such memory.
   void give(device_queue& queue, const tensor& images, std::byte* to) const;
 
  private:

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kiln/backend/hip/impl/rows/row_program.hpp"
+#include "kiln/backend/hip/impl/scratch_tensors.hpp"
 #include "kiln/backend/hip/kernels/conv/arguments.hpp"
 
 namespace kiln::hip {
@@ -123,9 +124,7 @@ void ordered_filters::prepare(const tensor& weights) const {
 }
 
 std::size_t ordered_filters::scratch_bytes(const tensor& weights) const {
-  if (!copy_) return 0;
-  constexpr std::size_t aligned = 256;
-  return (static_cast<std::size_t>(weights.elements()) * size_of(weights.type) + aligned - 1) / aligned * aligned;
+  return copy_ ? scratch_room(weights.elements(), weights.type) : 0;
 }
 
 const void* ordered_filters::give(device_queue& queue, const tensor& weights, std::span<std::byte> scratch) const {
@@ -172,10 +171,8 @@ tensor padded_images::copy_of(const tensor& images, std::byte* at) const {
 }
 
 std::size_t padded_images::bytes(const tensor& images) const {
-  constexpr std::size_t aligned = 256;
   const ints& n = images.lens;
-  const auto elements = static_cast<std::size_t>(n[0] * n[2] * across() * run);
-  return (elements * size_of(images.type) + aligned - 1) / aligned * aligned;
+  return scratch_room(n[0] * n[2] * across() * run, images.type);
 }
 
 std::shared_ptr<const function> padded_images::build(const tensor& images) const {
@@ -208,19 +205,11 @@ bool channels_last_images::serves(const tensor& images, std::int64_t together, s
 
 tensor channels_last_images::copy_of(const tensor& images, std::byte* at) {
   tensor to = images;
-  to.data = at;
-  const std::size_t last = to.rank() - 1;
-  std::int64_t step = to.lens[1];
-  to.strides[1] = 1;
-  for (std::size_t d = last; d > 1; --d) to.strides[d] = step, step *= to.lens[d];
-  to.strides[0] = step;
+  to.data = at, to.strides = channels_last_steps(to.lens);
   return to;
 }
 
-std::size_t channels_last_images::bytes(const tensor& images) {
-  constexpr std::size_t aligned = 256;
-  return (static_cast<std::size_t>(images.elements()) * size_of(images.type) + aligned - 1) / aligned * aligned;
-}
+std::size_t channels_last_images::bytes(const tensor& images) { return scratch_room(images.elements(), images.type); }
 
 void channels_last_images::give(device_queue& queue, const tensor& images, std::byte* to) const {
   const tensor copy = copy_of(images, to);

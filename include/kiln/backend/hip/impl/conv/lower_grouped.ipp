@@ -1,4 +1,5 @@
 #include "kiln/backend/hip/impl/conv/convolution_parts.hpp"
+#include "kiln/backend/hip/impl/conv/held_columns.hpp"
 #include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
 #include "kiln/backend/hip/impl/gemm/separate_epilogue.hpp"
 #include "kiln/backend/hip/impl/rows/row_text.hpp"
@@ -34,24 +35,6 @@ gpu::grouped_tile window_of(const tensor& weights, const convolution_attributes&
     for (std::size_t k = 0; k < 4; ++k) *numbers[back][k] = count(of[k]);
   }
   return t;
-}
-
-// Chooses a thread's outputs, `most` or, of a transposed convolution, about as many, and the taps of a row that it
-// holds operands for, so that these fit in its registers; whether they do.
-bool hold_columns(gpu::grouped_tile& t, int most) {
-  constexpr int most_held = 24, most_part = 11, most_stride = 8;
-  if (t.backwards) {
-    t.part = t.cols;
-    t.outputs = t.stride_cols * std::max(1, most / t.stride_cols);
-    return t.stride_cols <= most_stride && t.reach() <= most_held && t.cols <= 2 * most_part;
-  }
-  for (t.outputs = most; t.outputs >= 1; t.outputs /= 2)
-    for (int parts = (t.cols + most_part - 1) / most_part; parts <= t.cols; ++parts) {
-      t.part = (t.cols + parts - 1) / parts;
-      // columns between the taps of one output are held for nothing
-      if (t.reach() <= most_held && t.reach() <= 3 * (t.outputs + t.part)) return true;
-    }
-  return false;
 }
 
 // A convolution of few channels a group, forwards or transposed: too little work for a GEMM. See
@@ -156,10 +139,9 @@ class grouped_kernel final : public gpu_kernel {
     // of few taps as many as one store moves, so that neighboring threads' accesses meet
     constexpr int few_taps = 16;
     const int stored = std::max(4, 16 / static_cast<int>(size_of(x.type)));
-    int most = tile.run > 1 ? 4 : tile.planes * tile.rows * tile.cols < few_taps ? std::min(stored, 8) : 8;
-    hold_columns(tile, most);
-    while (most > 1 && threads_of(tile.outputs) < std::int64_t{256} * where().arch().multiprocessors)
-      hold_columns(tile, most /= 2);
+    const int most = tile.run > 1 ? 4 : tile.planes * tile.rows * tile.cols < few_taps ? std::min(stored, 8) : 8;
+    const std::int64_t enough = std::int64_t{256} * where().arch().multiprocessors;
+    hold_most_columns(tile, most, [&](int outputs) { return threads_of(outputs) >= enough; });
     const bool along_rows = tile.run == 1 && !tile.last;
     int width = tile.run;
     if (along_rows) {

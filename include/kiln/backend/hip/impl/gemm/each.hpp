@@ -20,6 +20,7 @@ struct each_runs {
     const gemm_factor& many = along_rows ? p.a : p.b;
     joined = width > 1 && !many.depth_contiguous && many.vector % width == 0;
   }
+  /// Of the whole batch, a run each.
   std::int64_t threads(const gemm_problem& p) const { return runs * p.batch0 * p.batch1; }
 };
 
@@ -38,6 +39,7 @@ inline double cycles_of_each(const gemm_problem& p, const architecture& where) {
   return std::max(warps * (depth * std::max(loads, issued) + 40), 150 * depth) + 1500;
 }
 
+/// The kernel of such a product.
 inline gemm_plan plan_each(const gemm_problem& p, const row_program* epilogue) {
   const each_runs r(p);
   kernel_text t(epilogue);
@@ -52,17 +54,7 @@ inline gemm_plan plan_each(const gemm_problem& p, const row_program* epilogue) {
   plan.what = t.whole("gemm_kernel");
   plan.block = {each_threads};
   plan.grid = {blocks_of((r.threads(p) + each_threads - 1) / each_threads)};
-  const auto count = [](std::int64_t n) { return static_cast<int>(n); };
-  plan.sizes = {count(p.rows),
-                count(p.cols),
-                count(p.depth),
-                count(r.runs),
-                1,
-                count(p.batch1),
-                1,
-                nullptr,
-                nullptr,
-                count(p.batch0 * p.batch1)};
+  plan.sizes = sizes_of(p, r.runs, 1, 1, p.batch0 * p.batch1);
   plan.a = p.a, plan.b = p.b;
   plan.result = epilogue_value(p);
   return plan;

@@ -45,7 +45,7 @@ inline int few_rows_shared_bytes(const gemm_tile& t) {
 /// Whether a product has few rows, its left factor in runs of 16 bytes along the depth.
 inline bool has_few_rows(const gemm_problem& p, const architecture& where) {
   const auto run = static_cast<int>(16 / size_of(p.type));
-  return (atom_for(p.type, where) == "atom_mma" || multiplies_short_floats(p.type, where)) && p.rows <= most_few_rows &&
+  return (atom_for(p.type, where) == "atom_mma" || multiplies_float8(p.type, where)) && p.rows <= most_few_rows &&
          p.batch0 * p.batch1 == 1 && p.a.is_matrix() && p.a.depth_contiguous && p.a.vector == run &&
          p.depth % run == 0 && p.pixels == 0 && epilogue_width(p, false) >= 4;
 }
@@ -62,11 +62,10 @@ inline gemm_plan plan_few_rows(const gemm_problem& p, const row_program* epilogu
   const bool lines = tile.atom == by_lines;
   const int threads = tile.warps_n * where.lanes;
   kernel_text t(epilogue);
-  if (is_narrow(p.type)) t.line("#include \"kiln/backend/hip/kernels/platform/narrow.hpp\"");
   t.line("#include \"kiln/backend/hip/kernels/gemm/", lines ? "gemm_by_lines" : "gemm_few_rows", ".hpp\"");
   write_epilogue(t, p, epilogue, false, lines ? by_lines_run : epilogue_width(p, false));
   const std::string type(stored_name(p.type));
-  const std::string plain = (is_narrow(p.type) ? "plain_short_floats<" : "plain_numbers<") + type + ">",
+  const std::string plain = (is_narrow(p.type) ? "plain_float8<" : "plain_numbers<") + type + ">",
                     numbers = stored.empty() ? plain : stored;
   const int together = lines || tile.rows > 16 ? 1 : stored.empty() || tile.warps_n == 16 ? 2 : 4;
   t.open_kernel({threads, together, true}, "gemm_kernel(matrix_argument<", type, "> a, ",
@@ -92,8 +91,7 @@ inline gemm_plan plan_few_rows(const gemm_problem& p, const row_program* epilogu
   plan.grid = {static_cast<unsigned>(tiles)};
   plan.shared_bytes =
       static_cast<std::size_t>(lines ? slots_of(tile, scale_words).bytes() : few_rows_shared_bytes(tile));
-  const auto count = [](std::int64_t n) { return static_cast<int>(n); };
-  plan.sizes = {count(p.rows), count(p.cols), count(p.depth), 1, count(tiles), 1, 1, nullptr, nullptr};
+  plan.sizes = sizes_of(p, 1, tiles);
   plan.a = p.a, plan.b = p.b;
   plan.result = epilogue_value(p);
   return plan;

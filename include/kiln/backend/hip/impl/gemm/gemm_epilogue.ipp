@@ -30,6 +30,8 @@ int epilogue_width(const gemm_problem& p, bool along_rows) {
 
 void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* epilogue, bool along_rows, int width,
                     std::size_t boxed) {
+  t.moves(p.type);
+  for (const dtype moved : p.types) t.moves(moved);
   const std::size_t along = along_rows ? 2 : 3;
   const std::string_view out = stored_name(p.types[0]);
   t.open("struct epilogue");

@@ -90,6 +90,15 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
 /// on the device, and the cache keeps which it was.
 gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const context& where);
 
+/// A problem's sizes as its kernel is passed them; addresses of partial sums come with each run. `entries` are those of
+/// a batch that is worked without tiles.
+inline gemm_sizes sizes_of(const gemm_problem& p, std::int64_t tiles_m, std::int64_t tiles_n, int splits = 1,
+                           std::int64_t entries = 0) {
+  const auto count = [](std::int64_t n) { return static_cast<int>(n); };
+  return {count(p.rows),   count(p.cols), count(p.depth), count(tiles_m), count(tiles_n),
+          count(p.batch1), splits,        nullptr,        nullptr,        count(entries)};
+}
+
 /// Gives a planned GEMM to a queue. `extra` are the addresses of the epilogue's operands; of the batch, the first
 /// `entries` are computed where these are not 0.
 void run_gemm(const gemm_plan& plan, const function& f, device_queue& queue, std::span<std::byte> scratch,
@@ -113,7 +122,7 @@ bool contiguous(const gemm_problem& p, std::size_t k, std::size_t along, int wid
 /// Elements that one store of a GEMM's result moves, along its rows or its columns; at most 8.
 int epilogue_width(const gemm_problem& p, bool along_rows);
 /// Writes the struct `epilogue` (kernels/gemm/epilogue.hpp): reads the epilogue's operands in runs, computes, and
-/// writes. The copy unit brings operand `boxed`; 0: none.
+/// writes. The copy unit brings operand `boxed`; 0: none. The kernel `moves` the factors' type, too.
 void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* epilogue, bool along_rows, int width,
                     std::size_t boxed = 0);
 /// That struct's value but for its addresses, which `put_addresses` writes: of the result, and of the epilogue's
@@ -142,7 +151,7 @@ std::size_t alignment_after(std::size_t aligned, std::size_t bytes, std::span<co
 /// The matrix instruction that multiplies a dtype: the name of its header in kernels/atom/ and of its template.
 std::string_view atom_for(dtype type, const architecture& where);
 /// Whether the matrix unit multiplies floats of eight bits as they are.
-constexpr bool multiplies_short_floats(dtype type, const architecture& where) {
+constexpr bool multiplies_float8(dtype type, const architecture& where) {
   return where.matrices == matrix_unit::wgmma && (type == dtype::f8e4m3fn || type == dtype::f8e5m2);
 }
 /// Rows of its tile.

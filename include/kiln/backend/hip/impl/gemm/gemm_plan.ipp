@@ -120,7 +120,7 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
       candidates.push_back({"wgmma", t::rows, cols, t::depth, t::warps_m, t::warps_n, t{cols}.stages()});
     add_tiles_in_turns(candidates, p);
   }
-  if (multiplies_short_floats(p.type, where)) add_tiles_in_turns(candidates, p);
+  if (multiplies_float8(p.type, where)) add_tiles_in_turns(candidates, p);
   // of an element of the result, and of the operands that have one for each
   double epilogue_bytes = 0;
   for (std::size_t k = 0; k < p.steps.size(); ++k)
@@ -200,7 +200,6 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   const int width = tile.boxes != 0 ? 2 : epilogue_width(p, along_rows);
   const int threads = tile.warps_m * tile.warps_n * where.lanes;
   kernel_text t(epilogue);
-  if (is_narrow(p.type)) t.line("#include \"kiln/backend/hip/kernels/platform/narrow.hpp\"");
   if (!p.a.is_matrix()) t.line("#include \"kiln/backend/hip/kernels/conv/image_operand.hpp\"");
   const bool wgmma = tile.atom == "wgmma";
   t.line("#include \"kiln/backend/hip/kernels/gemm/",
@@ -270,16 +269,7 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
                          static_cast<std::size_t>(sum_bytes(p.type));
     plan.scratch_bytes = plan.partial_bytes + static_cast<std::size_t>(tiles) * sizeof(int);
   }
-  plan.sizes = {static_cast<int>(p.rows),
-                static_cast<int>(p.cols),
-                static_cast<int>(p.depth),
-                static_cast<int>(tiles_m),
-                static_cast<int>(tiles_n),
-                static_cast<int>(p.batch1),
-                tile.splits,
-                nullptr,
-                nullptr,
-                0};
+  plan.sizes = sizes_of(p, tiles_m, tiles_n, tile.splits);
   plan.a = p.a, plan.b = p.b;
   plan.result = epilogue_value(p);
   return plan;

@@ -6,6 +6,7 @@
 #include "kiln/backend/hip/impl/gemm/separate_epilogue.hpp"
 #include "kiln/backend/hip/impl/gemm/stored_form.hpp"
 #include "kiln/backend/hip/impl/gemm/with_epilogue.hpp"
+#include "kiln/backend/hip/impl/scratch_tensors.hpp"
 #include "kiln/backend/hip/lower.hpp"
 #include "kiln/op/quant/float8_dot.hpp"
 
@@ -20,6 +21,13 @@ struct kept_weights {
   std::int64_t depth = 0, columns = 0;
 };
 
+// Whether the right factor is a matrix of rows along the depth, by the index map: the same for all of a batch.
+bool reads_rows(const operation& op, const shape& a, const shape& b) {
+  const shape of[] = {a, b};
+  const auto maps = op.maps(of);
+  return maps && maps->rhs.size() == 2 && maps->rhs[1].coefficient[maps->extents.size() - 1] != 0;
+}
+
 class dot_kernel final : public gpu_kernel {
  public:
   dot_kernel(fused_contraction from, std::optional<kept_weights> kept, const kernel_request& r,
@@ -31,7 +39,7 @@ class dot_kernel final : public gpu_kernel {
         kept_(std::move(kept)),
         type_(r.inputs[body_.operands[0]].type),
         constant_(r.constants[body_.operands[1]] != nullptr),
-        of_rows_(body_.op.is<op::float8_dot>()) {}
+        of_rows_(!kept_ && reads_rows(body_.op, r.inputs[body_.operands[0]], r.inputs[body_.operands[1]])) {}
   stride_support input_strides(std::size_t i) const override {
     const bool of_weights = kept_ && std::find(kept_->inputs.begin(), kept_->inputs.end(), i) != kept_->inputs.end();
     return of_weights ? stride_support::dense : stride_support::any;
@@ -165,9 +173,7 @@ class dot_kernel final : public gpu_kernel {
           const widening how = plan_widening(kept_->form, p.type, kept_->columns, kept_->depth);
           made.widen = where().build(how.what);
           made.widening_grid = how.grid;
-          constexpr std::size_t aligned = 256;
-          made.wide_bytes = (static_cast<std::size_t>(kept_->columns * kept_->depth) * size_of(p.type) + aligned - 1) /
-                            aligned * aligned;
+          made.wide_bytes = scratch_room(kept_->columns * kept_->depth, p.type);
         }
         if (library && made.outer.extent.empty()) made.blas = blas_gemm::find_for_large(p, where());
         if (made.blas) {

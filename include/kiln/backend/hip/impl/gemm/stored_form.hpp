@@ -37,7 +37,7 @@ template <class Module> std::optional<stored_form> find_stored_form(const stored
       zero > (four ? 15 : 255) || (zeros && (is_signed || m.shape_of(w.operands[2]).type != dtype::u8)))
     return std::nullopt;
   out.text = std::string(four     ? "nibbles<"
-                         : floats ? "short_floats<"
+                         : floats ? "float8_numbers<"
                                   : "byte_numbers<") +
              std::string(stored_name(scales.type)) + ", " + std::to_string(w.op.block);
   if (floats)

@@ -24,8 +24,11 @@ struct streamed_form {
     const auto fills = [&] { return parts() * p.batch0 * p.batch1 * warps >= 8 * std::int64_t{where.multiprocessors}; };
     for (set_lines(p); each > 1 && !fills(); set_lines(p)) each /= 2;
   }
+  /// The one of many rows.
   const gemm_factor& factor(const gemm_problem& p) const { return left ? p.b : p.a; }
+  /// Elements of 16 bytes.
   static int run(const gemm_problem& p) { return static_cast<int>(16 / size_of(p.type)); }
+  /// Blocks that share the many rows.
   std::int64_t parts() const { return (many + lines - 1) / lines; }
 
  private:
@@ -46,6 +49,7 @@ inline bool streams(const gemm_problem& p, const architecture& where) {
   return many.vector == run && (many.depth_contiguous ? p.depth : std::max(p.rows, p.cols)) % run == 0;
 }
 
+/// The kernel of such a product.
 inline gemm_plan plan_streamed(const gemm_problem& p, const row_program* epilogue, const architecture& where) {
   const streamed_form f(p, where);
   const int threads = f.warps * where.lanes;
@@ -71,9 +75,7 @@ inline gemm_plan plan_streamed(const gemm_problem& p, const row_program* epilogu
   plan.grid = {blocks_of(f.parts() * p.batch0 * p.batch1)};
   const std::size_t sum = std::max<std::size_t>(4, size_of(p.type));
   if (!f.along) plan.shared_bytes = sum * static_cast<std::size_t>(f.warps * f.few * f.lines);
-  const auto count = [](std::int64_t n) { return static_cast<int>(n); };
-  plan.sizes = {
-      count(p.rows), count(p.cols), count(p.depth), 1, count(f.parts()), count(p.batch1), 1, nullptr, nullptr, 0};
+  plan.sizes = sizes_of(p, 1, f.parts());
   plan.a = p.a, plan.b = p.b;
   plan.result = epilogue_value(p);
   return plan;

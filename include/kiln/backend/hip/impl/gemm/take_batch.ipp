@@ -1,7 +1,6 @@
 #include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
 #include "kiln/backend/hip/impl/gemm/with_epilogue.hpp"
 #include "kiln/backend/hip/lower.hpp"
-#include "kiln/op/quant/float8_dot.hpp"
 
 namespace kiln::hip {
 
@@ -38,7 +37,7 @@ std::optional<fused_contraction> read_contraction(const kernel_request& r) {
   auto body = lower::split_contraction(r.whole, r.instruction);
   if (!body && r.instruction.op.is<op::deconvolution>()) body.emplace().op = r.instruction.op;
   if (!body || r.instruction.results.size() != 1) return std::nullopt;
-  if (r.inputs[body->operands[0]].type >= dtype::boolean && !body->op.is<op::float8_dot>()) return std::nullopt;
+  if (!body->op.info().types.contains(r.inputs[body->operands[0]].type)) return std::nullopt;
   return with_epilogue(std::move(*body));
 }
 

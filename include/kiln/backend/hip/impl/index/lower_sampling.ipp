@@ -10,6 +10,10 @@ namespace {
 
 const std::string header = "index/sampling.hpp";
 std::string word(bool b) { return b ? "true" : "false"; }
+// Kernels note an index outside its extent and read the first element in its stead: there is to be one.
+void expect_elements(std::int64_t extent) {
+  if (extent == 0) raise(fault::of(errc::invalid_argument, "an index lies within the extent"));
+}
 std::string summed_in(dtype t) { return t == dtype::f64 ? "double" : "float"; }
 
 // A result of resampling as its kernel sees it: dims in memory's order, of which those that are not resampled are
@@ -87,6 +91,7 @@ class resample_kernel final : public index_kernel {
                                 const bindings*) const override {
     const tensor &x = in[0], &y = out[0];
     if (y.elements() == 0) return {};
+    for (const std::int64_t axis : op_.axes) expect_elements(x.lens[static_cast<std::size_t>(axis)]);
     resampled_dims dims(op_, x, y);
     dims.join_run(op_, x, y);
     // elements that are moved may be joined to one of another type
@@ -169,6 +174,8 @@ std::vector<index_call> grid_calls(const operation& op, std::span<const tensor> 
 std::vector<index_call> roi_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
   const auto& r = *op.get_if<op::roi_align>();
   const ints& x = in[0].lens;
+  if (out[0].elements() == 0) return {};
+  expect_elements(x[0]);
   const std::string t = name_of(in[0].type);
   constexpr std::int64_t most_channels = 8;
   const std::int64_t each = channels_together(x[1], out[0].elements(), most_channels),
@@ -179,7 +186,7 @@ std::vector<index_call> roi_calls(const operation& op, std::span<const tensor> i
            "roi_align<" + word(r.half_pixel) + ", " + word(r.greatest) + ", " + std::to_string(each) +
                ">(p3, p0, p1, p2, n, at, faults)",
            gpu::roi_sizes{x[0], x[1], x[2], x[3], r.height, r.width, r.samples, groups, r.scale},
-           out[0].elements() == 0 ? 0 : in[1].lens[0] * groups * r.height * r.width}};
+           in[1].lens[0] * groups * r.height * r.width}};
 }
 
 constexpr index_family families[] = {

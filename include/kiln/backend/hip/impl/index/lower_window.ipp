@@ -1,4 +1,5 @@
 #include "kiln/backend/hip/impl/index/index_call.hpp"
+#include "kiln/backend/hip/impl/scratch_tensors.hpp"
 
 namespace kiln::hip {
 namespace {
@@ -42,10 +43,7 @@ class pooling_kernel final : public index_kernel {
     tensor from, to;
     std::size_t room = 0;
   };
-  static std::size_t bytes_of(const tensor& t) {
-    constexpr std::size_t aligned = 256;
-    return (static_cast<std::size_t>(t.elements()) * size_of(t.type) + aligned - 1) / aligned * aligned;
-  }
+  static std::size_t bytes_of(const tensor& t) { return scratch_room(t.elements(), t.type); }
   std::vector<pass> passes(const tensor& x, const tensor& y) const {
     std::int64_t taps = 1, longest = 1;
     for (const std::int64_t n : op_.lengths) taps *= n, longest = std::max(longest, n);
@@ -56,7 +54,9 @@ class pooling_kernel final : public index_kernel {
     const bool last = x.lens[1] > 1 && x.strides[1] == 1;
     // columns first: neighbors of a row share what they read
     for (std::size_t d = axes; d-- > 0;) {
-      if (op_.lengths[d] == 1 && y.lens[d + 2] == x.lens[d + 2]) continue;
+      // one tap may stand elsewhere even where strides leave out as much as padding adds
+      if (op_.lengths[d] == 1 && window.stride[d] == 1 && window.begin[d] == 0 && y.lens[d + 2] == x.lens[d + 2])
+        continue;
       pass p{op_, all.empty() ? x : all.back().to, y, 0};
       p.op.lengths = p.op.stride = p.op.dilation = spatial(axes, 1);
       p.op.pads = {};
@@ -65,17 +65,7 @@ class pooling_kernel final : public index_kernel {
       p.op.pads[d] = window.begin[d], p.op.pads[axes + d] = window.end[d];
       p.to.data = nullptr;
       p.to.lens = p.from.lens, p.to.lens[d + 2] = y.lens[d + 2];
-      ints order = p.to.lens;  // dense, in the image's order
-      if (last) {
-        for (std::size_t k = 1; k + 1 < order.size(); ++k) order[k] = p.to.lens[k + 1];
-        order.back() = p.to.lens[1];
-      }
-      const ints steps = row_major(order);
-      p.to.strides = steps;
-      if (last) {
-        for (std::size_t k = 2; k < steps.size(); ++k) p.to.strides[k] = steps[k - 1];
-        p.to.strides[1] = 1;
-      }
+      p.to.strides = last ? channels_last_steps(p.to.lens) : row_major(p.to.lens);
       if (!all.empty()) p.room = all.back().room + bytes_of(all.back().to);
       all.push_back(p);
     }
@@ -84,16 +74,16 @@ class pooling_kernel final : public index_kernel {
   }
   index_call call_of(const pass& one, const std::string& from, const std::string& to) const {
     const tensor &x = one.from, &y = one.to;
-    const op::pooling& op_ = one.op;
-    const detail::window w = detail::resolve_window(x.rank(), op_.stride, op_.dilation, op_.pads).value();
+    const op::pooling& op = one.op;
+    const detail::window w = detail::resolve_window(x.rank(), op.stride, op.dilation, op.pads).value();
     gpu::pool_sizes n{};
     const std::size_t missing = 5 - x.rank();
     for (std::size_t d = 0; d < missing; ++d) n.dims[d] = {1, 1, 1, 1, 1, 0, 0, 0, 0};
     for (std::size_t d = 0; d + 2 < x.rank(); ++d)
-      n.dims[missing + d] = {x.lens[d + 2], y.lens[d + 2], op_.lengths[d],   w.stride[d],     w.dilation[d],
+      n.dims[missing + d] = {x.lens[d + 2], y.lens[d + 2], op.lengths[d],    w.stride[d],     w.dilation[d],
                              w.begin[d],    w.end[d],      x.strides[d + 2], y.strides[d + 2]};
     const dtype t = x.type;
-    n.counts_padding = op_.count_include_pad, n.power = op_.lp_order;
+    n.counts_padding = op.count_include_pad, n.power = op.lp_order;
     n.least = is_signed_integer(t) ? std::int64_t{-1} << (8 * size_of(t) - 1) : 0;
     n.channels = x.lens[1];
     n.image = {x.strides[0], y.strides[0]}, n.channel = {x.strides[1], y.strides[1]};
@@ -104,7 +94,7 @@ class pooling_kernel final : public index_kernel {
     const std::string type = name_of(t);
     index_call call{"pool", "reduce/window.hpp", {type, type, type}, {}, n, y.elements() / run};
     call.each = 1;
-    const std::string mode = std::to_string(static_cast<int>(op_.mode)), taps = taps_text(n, is_written(call));
+    const std::string mode = std::to_string(static_cast<int>(op.mode)), taps = taps_text(n, is_written(call));
     const gpu::pool_sizes::dim& cols = n.dims[2];
     if (is_written(call) && !last && cols.window > 1 && cols.window <= most_taps && cols.stride == 1 &&
         cols.dilation == 1 && cols.in_step == 1 && cols.out_step == 1) {

@@ -47,6 +47,8 @@ class kernel_text : public source_writer {
          b.together > 0 ? ", " + std::to_string(b.together) : "", ") ", pieces...);
     line(b.waits ? "let_next_begin();" : "begin_kernel();");
   }
+  /// The kernel reads or writes elements of this type: what converts them is included.
+  void moves(dtype t) { narrow_ = narrow_ || is_narrow(t); }
   /// A part of an op over named values, as an expression; statements that it needs become lines.
   std::string expression(const operation& op, trace_part part, dtype type, const std::vector<std::string>& names,
                          std::size_t conditions, std::string_view temporary);

@@ -35,6 +35,7 @@ KILN_FN void hold(float (&at)[8]) {
                : "+f"(at[0]), "+f"(at[1]), "+f"(at[2]), "+f"(at[3]), "+f"(at[4]), "+f"(at[5]), "+f"(at[6]),
                  "+f"(at[7])::"memory");
 }
+/// The same of sums alone, as many as there are.
 template <int Count> KILN_FN void hold_sums(float (&at)[Count]) {
   KILN_UNROLL
   for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(at[i])::"memory");

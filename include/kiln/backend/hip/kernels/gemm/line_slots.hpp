@@ -11,10 +11,13 @@ namespace kiln::gpu {
 struct line_slots {
   static constexpr int line = 128, tile = 16;
   int tiles, warps, slots, height, scale_words = 0;
+  /// Columns that a block works at a time, a weight row each.
   constexpr int cols() const { return tiles * tile; }
   constexpr int slot_bytes() const { return cols() * (line + scale_words * 4); }
+  /// Where the sums begin, in bytes, and how many floats those of one tile of columns are.
   constexpr int sums_at() const { return warps * slots * slot_bytes(); }
   constexpr int sums() const { return warps * height * few_rows_step(cols()); }
+  /// Of a block's whole shared memory.
   constexpr int bytes() const { return sums_at() + 2 * sums() * static_cast<int>(sizeof(float)); }
 };
 

@@ -33,10 +33,10 @@ template <class T> struct plain_numbers : stored_argument {
 };
 
 /// Floats of eight bits as they are, pairs of which are f16 of the same values.
-template <class F> struct plain_short_floats : stored_argument {
+template <class F> struct plain_float8 : stored_argument {
   static constexpr int run = 16;
   using piece = pack<u32, 4>;
-  static KILN_FN plain_short_floats of(const matrix_argument<F>& m) {
+  static KILN_FN plain_float8 of(const matrix_argument<F>& m) {
     return {{m.base, m.row_step, nullptr, nullptr, 0, 0, 0}};
   }
   static constexpr float unit = 1;
@@ -160,7 +160,7 @@ template <class T, int Block, bool Zeros, bool Signed> struct byte_numbers : num
 };
 
 /// Floats of eight bits without infinities and NaNs: f8e5m2, which is the upper half of f16, or f8e4m3fn.
-template <class T, int Block, bool E5m2> struct short_floats : numbers_in_blocks<T, 16, Block, false> {
+template <class T, int Block, bool E5m2> struct float8_numbers : numbers_in_blocks<T, 16, Block, false> {
   using piece = typename numbers_in_blocks<T, 16, Block, false>::piece;
   KILN_FN void take(u32 (&to)[2], const piece& from, int i) const {
     KILN_UNROLL

@@ -28,7 +28,7 @@ KILN_FN region_axis region_of(double begin, double covered, i64 bins, i64 sample
 KILN_FN region_place place_in_region(const region_axis& a, i64 bin, i64 k) {
   double at =
       a.start + (static_cast<double>(bin) + (static_cast<double>(k) + .5) / static_cast<double>(a.samples)) * a.bin;
-  if (!(at >= -1 && at <= static_cast<double>(a.extent))) return {0, 0, 0, false};
+  if (a.extent == 0 || !(at >= -1 && at <= static_cast<double>(a.extent))) return {0, 0, 0, false};
   if (at < 0) at = 0;
   const i64 low = static_cast<i64>(at);
   if (low >= a.extent - 1) return {a.extent - 1, a.extent - 1, 0, true};

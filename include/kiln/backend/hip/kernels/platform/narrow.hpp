@@ -25,7 +25,7 @@ template <int Bits>
 struct short_number<small_integer<Bits, std::uint64_t>>
     : converted_number<small_integer<Bits, std::uint64_t>, std::uint64_t, u64> {};
 
-#if KILN_SHORT_FLOATS
+#if KILN_FLOAT8
 /// The same by the device's instructions, for what is no more than half a step beyond the greatest number: these give
 /// that one for all that is greater, where core's conversion gives NaN or an infinity.
 template <class T> struct short_number_here : converted_number<T, float, float> {
