@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "emulated_device.hpp"
 #include "kiln/backend/hip/kernels/atom/atom_fma.hpp"
@@ -90,6 +91,25 @@ template <class T> struct problem {
     const void* base = Mask == mask_kind::keeps ? static_cast<const void*>(keep.data()) : mask.data();
     return {base, {static_cast<i64>(z.queries) * z.keys, 0, z.keys, 1}};
   }
+  /// Calls `kernel` with the queries, keys, values, result and mask.
+  template <mask_kind Mask, class Kernel> void call(Kernel&& kernel) {
+    kernel(rows(std::as_const(q).data(), z.heads, z.queries, z.depth),
+           rows(std::as_const(k).data(), z.kv_heads, z.keys, z.depth),
+           rows(std::as_const(v).data(), z.kv_heads, z.keys, z.value_depth),
+           rows(out.data(), z.heads, z.queries, z.value_depth), device_mask<Mask>());
+  }
+};
+
+/// What blocks that share a tile's keys leave for the last of them.
+struct split_memory {
+  std::vector<float> partial;
+  std::vector<int> arrivals;
+  split_memory(attention_sizes& s, const sizes& z, int floats) {
+    const auto tiles = static_cast<std::size_t>(s.tiles * z.batch * z.kv_heads);
+    partial.resize(tiles * static_cast<std::size_t>(z.splits * floats));
+    arrivals.resize(tiles);
+    s.partial = partial.data(), s.arrivals = arrivals.data();
+  }
 };
 
 template <class T, class Tile, mask_kind Mask, bool Causal>
@@ -98,19 +118,13 @@ void check_mma(const sizes& z, double bound = kiln::elementary::same<T, f16> ? 2
                                     sizeof(T)};
   problem<T> p(z);
   attention_sizes s = p.device_sizes(memory.rows);
-  std::vector<float> partial(static_cast<std::size_t>(z.batch * z.kv_heads * s.tiles * z.splits *
-                                                      split_floats(memory.rows, Tile::value_depth)));
-  std::vector<int> arrivals(static_cast<std::size_t>(z.batch * z.kv_heads * s.tiles));
-  s.partial = partial.data(), s.arrivals = arrivals.data();
+  const split_memory splits(s, z, split_floats(memory.rows, Tile::value_depth));
   for (int again = 0; again < (z.splits > 1 ? 2 : 1); ++again)
-    run_grid(s.tiles * z.splits * z.batch * z.kv_heads, 1, Tile::warps * 32, memory.bytes_in_registers(),
-             [&](char* shared) {
-               attention_in_registers<T, Tile, Mask, Causal>(
-                   p.rows(static_cast<const T*>(p.q.data()), z.heads, z.queries, z.depth),
-                   p.rows(static_cast<const T*>(p.k.data()), z.kv_heads, z.keys, z.depth),
-                   p.rows(static_cast<const T*>(p.v.data()), z.kv_heads, z.keys, z.value_depth),
-                   p.rows(p.out.data(), z.heads, z.queries, z.value_depth), p.template device_mask<Mask>(), s, shared);
-             });
+    run_grid(
+        s.tiles * z.splits * z.batch * z.kv_heads, 1, Tile::warps * 32, memory.bytes_in_registers(), [&](char* shared) {
+          p.template call<Mask>(
+              [&](const auto&... operands) { attention_in_registers<T, Tile, Mask, Causal>(operands..., s, shared); });
+        });
   p.template check<Mask, Causal>(bound);
 }
 
@@ -118,17 +132,11 @@ template <class T, class Tile, mask_kind Mask, bool Causal> void check_on_vector
   constexpr attention_memory memory = vector_rows<T, Tile>::memory;
   problem<T> p(z);
   attention_sizes s = p.device_sizes(memory.rows);
-  const auto tiles = static_cast<std::size_t>(s.tiles * z.batch * z.kv_heads);
-  std::vector<float> partial(tiles * static_cast<std::size_t>(z.splits * split_floats(memory.rows, Tile::value_depth)));
-  std::vector<int> arrivals(tiles);
-  s.partial = partial.data(), s.arrivals = arrivals.data();
-  run_grid(static_cast<int>(tiles) * z.splits, 1, Tile::warps * warp_lanes, memory.bytes_on_vectors(),
+  const split_memory splits(s, z, split_floats(memory.rows, Tile::value_depth));
+  run_grid(s.tiles * z.splits * z.batch * z.kv_heads, 1, Tile::warps * warp_lanes, memory.bytes_on_vectors(),
            [&](char* shared) {
-             attention_on_vectors<T, Tile, Mask, Causal>(
-                 p.rows(static_cast<const T*>(p.q.data()), z.heads, z.queries, z.depth),
-                 p.rows(static_cast<const T*>(p.k.data()), z.kv_heads, z.keys, z.depth),
-                 p.rows(static_cast<const T*>(p.v.data()), z.kv_heads, z.keys, z.value_depth),
-                 p.rows(p.out.data(), z.heads, z.queries, z.value_depth), p.template device_mask<Mask>(), s, shared);
+             p.template call<Mask>(
+                 [&](const auto&... operands) { attention_on_vectors<T, Tile, Mask, Causal>(operands..., s, shared); });
            });
   p.template check<Mask, Causal>(bound);
 }
@@ -139,11 +147,8 @@ template <class Atom, class Tile, mask_kind Mask, bool Causal> void check_staged
   problem<T> p(z);
   const attention_sizes s = p.device_sizes(memory.rows);
   run_grid(s.tiles * z.batch * z.kv_heads, 1, Tile::warps * warp_lanes, memory.bytes_staged(), [&](char* shared) {
-    attention_staged<Atom, Tile, Mask, Causal>(
-        p.rows(static_cast<const T*>(p.q.data()), z.heads, z.queries, z.depth),
-        p.rows(static_cast<const T*>(p.k.data()), z.kv_heads, z.keys, z.depth),
-        p.rows(static_cast<const T*>(p.v.data()), z.kv_heads, z.keys, z.value_depth),
-        p.rows(p.out.data(), z.heads, z.queries, z.value_depth), p.template device_mask<Mask>(), s, shared);
+    p.template call<Mask>(
+        [&](const auto&... operands) { attention_staged<Atom, Tile, Mask, Causal>(operands..., s, shared); });
   });
   p.template check<Mask, Causal>(bound);
 }

@@ -35,7 +35,30 @@ struct sizes {
   int batch0, batch1, m, n, k, splits;
 };
 
-// A and B are dense with the depth or the rows contiguous; their entries of the second batch index are shared by B.
+// Whether `c` holds twice the product and the bias, for the first `entries` of the batch, and 77 after them. A and B
+// are dense with the depth or the rows contiguous, A of `pad_m` rows; entries of the second batch index share one B.
+template <class T>
+void check_product(const sizes& z, int pad_m, bool depth_a, bool depth_b, bool along_rows, const std::vector<T>& a,
+                   const std::vector<T>& b, const std::vector<T>& bias, const std::vector<T>& c, int entries,
+                   double bound) {
+  const auto at = [](const std::vector<T>& v, int i) {
+    return static_cast<double>(widen(v[static_cast<std::size_t>(i)]));
+  };
+  for (int e = 0; e < z.batch0 * z.batch1; ++e)
+    for (int i = 0; i < z.m; ++i)
+      for (int j = 0; j < z.n; ++j) {
+        double sum = 0;
+        for (int k = 0; k < z.k; ++k)
+          sum += at(a, e * pad_m * z.k + (depth_a ? i * z.k + k : k * pad_m + i)) *
+                 at(b, e / z.batch1 * z.n * z.k + (depth_b ? j * z.k + k : k * z.n + j));
+        const double expected = e < entries ? 2 * sum + at(bias, j) : 77;
+        ASSERT_NEAR(at(c, e * z.m * z.n + (along_rows ? j * z.m + i : i * z.n + j)), expected,
+                    bound * (1 + std::abs(expected)))
+            << e << " " << i << " " << j;
+      }
+}
+
+// Tiles of products like that.
 template <class Atom, class Tile, bool DepthA, bool DepthB, int Vector, bool AlongRows>
 void check(const sizes& z, int width_m = 0) {
   using T = typename Atom::element;
@@ -63,20 +86,7 @@ void check(const sizes& z, int width_m = 0) {
     run_grid(tiles_m * tiles_n * batch, z.splits, threads, memory_of_gemm<Atom, Tile, A, B>.bytes(),
              [&](char* shared) { gemm<Atom, Tile>(fa, fb, result, s, shared); });
 
-  for (int e = 0; e < batch; ++e)
-    for (int i = 0; i < z.m; ++i)
-      for (int j = 0; j < z.n; ++j) {
-        double sum = 0;
-        for (int k = 0; k < z.k; ++k)
-          sum += static_cast<double>(
-                     widen(a[static_cast<std::size_t>(e * pad_m * z.k + (DepthA ? i * z.k + k : k * pad_m + i))])) *
-                 static_cast<double>(widen(
-                     b[static_cast<std::size_t>(e / z.batch1 * z.n * z.k + (DepthB ? j * z.k + k : k * z.n + j))]));
-        const double expected = 2 * sum + static_cast<double>(widen(bias[static_cast<std::size_t>(j)]));
-        const double found = static_cast<double>(
-            widen(c[static_cast<std::size_t>(e * z.m * z.n + (AlongRows ? j * z.m + i : i * z.n + j))]));
-        ASSERT_NEAR(found, expected, 1e-2 * (1 + std::abs(expected))) << e << " " << i << " " << j;
-      }
+  check_product(z, pad_m, DepthA, DepthB, AlongRows, a, b, bias, c, batch, 1e-2);
   for (int n : arrivals) ASSERT_EQ(n, 0);
 }
 
@@ -139,22 +149,7 @@ template <class T, int Width, bool AlongRows, bool Joined> void check_each(const
   const int length = AlongRows ? z.m : z.n, runs = (length + Width - 1) / Width * (AlongRows ? z.n : z.m);
   const gemm_sizes s{z.m, z.n, z.k, runs, 1, z.batch1, 1, nullptr, nullptr, entries};
   for (int at = 0; at < runs * batch + 5; ++at) gemm_each<Joined>(fa, fb, result, s, at);
-  for (int e = 0; e < batch; ++e)
-    for (int i = 0; i < z.m; ++i)
-      for (int j = 0; j < z.n; ++j) {
-        double sum = 0;
-        for (int k = 0; k < z.k; ++k)
-          sum += static_cast<double>(
-                     widen(a[static_cast<std::size_t>(e * z.m * z.k + (depth ? i * z.k + k : k * z.m + i))])) *
-                 static_cast<double>(widen(
-                     b[static_cast<std::size_t>(e / z.batch1 * z.n * z.k + (depth ? j * z.k + k : k * z.n + j))]));
-        const double expected =
-            e < entries ? 2 * sum + static_cast<double>(widen(bias[static_cast<std::size_t>(j)])) : 77;
-        ASSERT_NEAR(static_cast<double>(
-                        widen(c[static_cast<std::size_t>(e * z.m * z.n + (AlongRows ? j * z.m + i : i * z.n + j))])),
-                    expected, 1e-3 * (1 + std::abs(expected)))
-            << e << " " << i << " " << j;
-      }
+  check_product(z, z.m, depth, depth, AlongRows, a, b, bias, c, entries, 1e-3);
 }
 TEST(device_gemm, a_thread_a_run_of_results) {
   check_each<float, 1, false, false>({3, 2, 7, 11, 9, 1}, true);
