@@ -26,22 +26,30 @@ ceilings() {
 }
 processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
 cat <<END
-# Beside ONNX Runtime
+# CPU performance beside ONNX Runtime
 
-Written by \`bench/performance.sh\` from \`bench/versus_onnxruntime\`: both run by turns in one process, with $threads threads and
-fp32. A ratio is ONNX Runtime's time over kiln's, the median over rounds of adjacent runs; \`ratio of best\` that of the
-shortest runs, which other programs disturbed least; \`load ratio\` is the same for creating a session of a file and for reading and compiling
-it; \`difference\` is the greatest one, relative to the greatest output.
+## Method
 
-Rows \`light_…\` are the ONNX project's light models; the others are networks and layers of true size with random weights
-(\`bench/models\`), whose names say channels and extents; scripture and digits are the trained examples. To take them: \`bash cmake/peer.sh\`
-(ONNX Runtime), \`apt-get install python3-onnx\` (models), then \`bash bench/performance.sh build/release > docs/performance.md\`.
+Written by \`bench/performance.sh\` from \`bench/versus_onnxruntime\`. kiln and ONNX Runtime alternate in one process, with $threads threads, in f32.
 
-Machine: $processor, $(getconf _NPROCESSORS_ONLN) processors; load average before the run: $(cut -d ' ' -f 1 /proc/loadavg).
-Figures taken while other programs ran (a load average above 0.3) say little about milliseconds and not much about ratios.
+| column | meaning |
+|---|---|
+| ratio | ONNX Runtime's time over kiln's, the median over rounds of adjacent runs |
+| ratio of best | the same for the shortest runs, which other programs disturbed least |
+| load ratio | ONNX Runtime's session creation over kiln's reading and compiling of the file |
+| difference | the greatest one between both outputs, relative to the greatest output |
 
-What the machine gave in the same run (\`bench_kernels\` prints each kernel beside it): products of operands in the first-level
-cache, and plain reads of so many MiB by all threads. Neighbors of a shared machine show here first.
+Rows \`light_…\` are the ONNX project's light models. The others are networks and layers of real size with random weights (\`bench/models\`), whose
+names give channels and extents; scripture and digits are the trained examples. To reproduce: \`bash cmake/peer.sh\` (ONNX Runtime),
+\`apt-get install python3-onnx\` (models), then \`bash bench/performance.sh build/release > docs/performance.md\`.
+
+## Machine
+
+$processor, $(getconf _NPROCESSORS_ONLN) processors; load average before the run: $(cut -d ' ' -f 1 /proc/loadavg). Above a load average of 0.3,
+milliseconds say little and ratios not much.
+
+Ceilings of the machine in the same run (\`bench_kernels\` prints each kernel beside them): FMA on operands in L1, and plain reads of so many MiB
+by all threads. Neighbors on a shared machine show here first.
 
 | ceiling | before | after |
 |---|---|---|
@@ -53,6 +61,5 @@ after=$(ceilings)
 printf '%s\n' "$before" | while read -r name value; do
   echo "| $name | $value | $(printf '%s\n' "$after" | sed -n "s|^$name ||p") |"
 done
-echo
-printf '%s\n' "$table"
+printf '\n## Results\n\n%s\n' "$table"
 exit "$status"
