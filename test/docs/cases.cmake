@@ -2,6 +2,12 @@
 add_test(NAME docs.code COMMAND bash ${PROJECT_SOURCE_DIR}/test/docs/check.sh)
 set_tests_properties(docs.code PROPERTIES LABELS docs)
 
+# Links to headings lead to headings.
+if(Python3_EXECUTABLE)
+  add_test(NAME docs.anchors COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/test/docs/anchors.py)
+  set_tests_properties(docs.anchors PROPERTIES LABELS docs)
+endif()
+
 # The picture of the architecture is that of the tree.
 add_test(NAME docs.picture COMMAND bash ${PROJECT_SOURCE_DIR}/test/docs/picture.sh)
 set_tests_properties(docs.picture PROPERTIES LABELS docs)
