@@ -147,9 +147,11 @@ TEST(tile_kernels, what_only_sm_90_has_compiles) {
   for (const sizes& z : {sizes{16, 12, 512, 64, false, 4},
                          {1, 132, 128, 64, false, 2},
                          {16, 12, 512, 128, true, 2},
+                         {16, 12, 512, 64, true, 4},
+                         {16, 12, 1024, 64, true, 2},
                          {1, 132, 64, 64, false, 1},
                          {2, 128, 64, 128, true, 1}}) {
-    const hip::wgmma_tiles tiles({z.batch, z.heads, z.queries}, z.heads, z.depth, z.causal, false,
+    const hip::wgmma_tiles tiles({z.batch, z.heads, z.queries}, z.heads, z.queries, z.depth, z.causal, false,
                                  hip::architecture::named("sm_90"));
     EXPECT_EQ(tiles.groups, z.groups) << count;
     const std::string n = std::to_string(count++);
@@ -159,7 +161,7 @@ TEST(tile_kernels, what_only_sm_90_has_compiles) {
   }
   const auto x = b.input("x", t, {128, 3072}), w = b.input("w", t, {3072, 768});
   b.output((x.dot(w) + b.input("bias", t, {768})).gelu());
-  EXPECT_EQ(compile(b.finish(), target_for("sm_90")).report().steps.size(), 6u);
+  EXPECT_EQ(compile(b.finish(), target_for("sm_90")).report().steps.size(), 8u);
 }
 // Every tile of wgmma, for factors of either order; the copy unit reads those that lie along the depth. Results leave
 // through boxes, with or without an operand that is brought, or, of 32 bits, through sums.
