@@ -195,7 +195,9 @@ KILN_FN void attention_on_wgmma(const attention_operand<T>& out, const epilogue_
           softmax.weigh_all(scores, shrink, s.scale * log2_e);
         else
           weigh(i);
-        hold_all(scores[0]);  // else the compiler waits first
+        // keeps the compiler's order; NVRTC 13's assembler still waits before most exponentials, and what holds it back
+        // costs more registers than it gains
+        hold_all(scores[0]);
         wgmma_wait<0>();
         arrive(read_v + last.place);
         hold_all(sums[0]);
