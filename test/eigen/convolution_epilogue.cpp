@@ -298,5 +298,31 @@ TEST(convolution_epilogue, a_spelled_gelu_between_products_is_that_op) {
   EXPECT_EQ(units, 1u);
 }
 
+// Both forms, after biases, in either layout and after products.
+TEST(convolution_epilogue, gelus_follow_biases) {
+  for (const bool by_tanh : {false, true})
+    for (const std::int64_t channels : {3, 20, 67, 96}) {
+      SCOPED_TRACE(::testing::Message() << channels << by_tanh);
+      const auto random = [](builder& b, const dims& lens, unsigned seed) {
+        return b.constant(random_argument({dtype::f32, lens}, seed, -1, 1).to_literal());
+      };
+      const op::gelu unit{by_tanh};
+      expect_same(
+          [&](builder& b) {
+            const value x = b.input("x", dtype::f32, {2, 5, 9, 8});
+            const value y = x.conv(random(b, {channels, 5, 3, 3}, 2), {.pads = {1, 1, 1, 1}});
+            const value z = b.add(unit, y.add_along(1, random(b, {channels}, 3)));
+            b.output(b.add(unit, z.conv(random(b, {channels, channels, 1, 1}, 4), {})));
+          },
+          {2e-4, 2e-4});
+      expect_same(
+          [&](builder& b) {
+            const value x = b.input("x", dtype::f32, {40, 70});
+            b.output(b.add(unit, x.dot(random(b, {70, channels}, 5)) + random(b, {channels}, 6)));
+          },
+          {2e-4, 2e-4});
+    }
+}
+
 }  // namespace
 }  // namespace kiln::testing
