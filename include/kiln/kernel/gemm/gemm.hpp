@@ -142,7 +142,9 @@ void gemm(thread_pool& pool, const gemm_problem<T>& problem, T* scratch, Epilogu
   const packed_right<T> right{p.b, p.b_batch, p.k};
   if (multiplied_on_matrix_unit(pool, p, plain_left<T>{&p}, right, scratch, p.m, epilogue)) return;
   // A panel that is read once gains nothing from staying in the cache.
-  const std::int64_t block = p.m <= register_tile<T>::rows ? std::max<std::int64_t>(p.k, 1) : depth_block<T>(p.k);
+  const std::int64_t block = p.m <= register_tile<T>::rows ? std::max<std::int64_t>(p.k, 1)
+                             : comes_from_far(p)           ? far_depth_block<T>(p.k, p.m)
+                                                           : depth_block<T>(p.k);
   const gemm_split<T> split(p, true, pool.size(), 48, p.task_rows);
   multiply(pool, p, block, split, plain_left<T>{&p}, right, epilogue);
 }

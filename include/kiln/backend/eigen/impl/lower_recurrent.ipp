@@ -1,6 +1,5 @@
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/backend/eigen/recurrent.hpp"
-#include "kiln/core/argument.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::eigen {
@@ -15,9 +14,9 @@ class recurrent_kernel final : public kernel {
     const std::int64_t hidden = l.lens[0].value();
     const recurrent_table& isa = *kiln_eigen_recurrent();
     packed_ = r.packed(static_cast<std::size_t>(isa.packed_floats(cell_, hidden)) * sizeof(float), [&](std::byte* to) {
-      const argument aligned(*weights);
-      isa.pack(*r.pool, cell_, hidden, reinterpret_cast<float*>(to), aligned.as<float>().data() + l.offset.value(),
-               l.strides[0].value(), l.strides[1].value());
+      isa.pack(*r.pool, cell_, hidden, reinterpret_cast<float*>(to),
+               weights->bytes() + l.offset.value() * static_cast<std::int64_t>(sizeof(float)), l.strides[0].value(),
+               l.strides[1].value());
     });
   }
 
@@ -54,7 +53,7 @@ class recurrent_kernel final : public kernel {
     p.recurrence = reinterpret_cast<const float*>(packed_.data());
     if (!packed_) {
       const tensor& r = l.in[recurrence];
-      isa.pack(*l.pool, cell_, p.hidden, scratch, r.as<const float>(), r.strides[0], r.strides[1]);
+      isa.pack(*l.pool, cell_, p.hidden, scratch, r.data, r.strides[0], r.strides[1]);
       p.recurrence = scratch;
       scratch += isa.packed_floats(cell_, p.hidden);
     }

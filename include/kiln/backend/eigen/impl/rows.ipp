@@ -30,15 +30,24 @@ void join(ints& extents, stack_list<row_loops::steps, row_loops::most_operands>&
   }
 }
 
-// Without folds the order of dims is free: the result's smallest step ends up innermost.
-void order_by_result(row_loops& l) {
-  for (std::size_t i = 1; i < l.kept.size(); ++i)
+// Dims whose order is free: an operand's smallest step ends up innermost.
+template <class Get> void order_by(row_loops& l, ints& extents, std::size_t operand, Get get) {
+  for (std::size_t i = 1; i < extents.size(); ++i)
     for (std::size_t j = i; j > 0; --j) {
-      const ints& to = l.operand[l.operand.size() - 1].kept;
-      if (l.kept[j] == 1 || l.kept[j - 1] == 1 || std::abs(to[j - 1]) >= std::abs(to[j])) break;
-      std::swap(l.kept[j - 1], l.kept[j]);
-      for (auto& o : l.operand) std::swap(o.kept[j - 1], o.kept[j]);
+      const ints& to = get(l.operand[operand]);
+      if (extents[j] == 1 || extents[j - 1] == 1 || std::abs(to[j - 1]) >= std::abs(to[j])) break;
+      std::swap(extents[j - 1], extents[j]);
+      for (auto& o : l.operand) std::swap(get(o)[j - 1], get(o)[j]);
     }
+}
+
+// The operand whose elements a row's loops follow: a full result, or else a full parameter.
+std::size_t leading_operand(const tile_program& p) {
+  for (std::size_t k = p.results(); k-- > 0;)
+    if (p.full_result(k)) return p.parameters() + k;
+  std::size_t k = 0;
+  while (k + 1 < p.parameters() && !p.full_parameter(k)) ++k;
+  return k;
 }
 
 row_loops loops_of(const tile_program& p, std::span<const tensor> in, std::span<const tensor> out) {
@@ -64,9 +73,14 @@ row_loops loops_of(const tile_program& p, std::span<const tensor> in, std::span<
   };
   for (const tensor& t : in) add(t);
   for (const tensor& t : out) add(t);
-  if (!p.reduces()) order_by_result(l);
-  join(l.kept, l.operand, [](row_loops::steps& s) -> ints& { return s.kept; });
-  join(l.folded, l.operand, [](row_loops::steps& s) -> ints& { return s.folded; });
+  const auto kept = [](row_loops::steps& s) -> ints& { return s.kept; };
+  const auto folded = [](row_loops::steps& s) -> ints& { return s.folded; };
+  if (p.reduces())
+    order_by(l, l.folded, leading_operand(p), folded);
+  else
+    order_by(l, l.kept, l.operand.size() - 1, kept);
+  join(l.kept, l.operand, kept);
+  join(l.folded, l.operand, folded);
   if (!l.folded.empty()) return l;
   if (p.reduces() || l.kept.empty()) {  // rows of one element
     l.folded.push_back(1);
