@@ -1,6 +1,6 @@
-// Prints each step of a model beside its own bound (bounds.hpp), a line each: median us in a profiled run, us of its
-// products and of its bytes at the measured rates, kernel, extents of its operands and results, and the instruction;
-// then a line for the whole: us of a run without a profile, and the sums.
+// Prints each step of a model beside its own bound (bounds.hpp), a line each: median and shortest us in profiled runs,
+// us of its products and of its bytes at the measured rates, kernel, extents of its operands and results, and the
+// instruction; then a line for the whole: us of a run without a profile, and the sums.
 //
 //     bench_steps CASES.txt [--only TEXT] [--part K/N] [--threads 2] [--budget-ms 400] [--vectors]
 //
@@ -12,8 +12,8 @@
 #include <filesystem>
 
 #include "bounds.hpp"
-#include "operator_cases.hpp"
 #include "kiln/runtime/profile.hpp"
+#include "operator_cases.hpp"
 
 namespace {
 
@@ -50,14 +50,17 @@ void print_steps(const bench::case_row& row, const settings& s, const bench::mac
   workspace w = own.make_workspace();
   const bench::timing whole = bench::time_ms(s.budget_ms, [&] { own.run(w, inputs, outputs); });
   const auto runs = static_cast<std::size_t>(std::max(10.0, s.budget_ms / std::max(whole.median, 1e-3)));
-  const std::vector<double> ms = profile_runs(own, w, inputs, outputs, runs).median_ms(own.report());
+  const run_profile profile = profile_runs(own, w, inputs, outputs, runs);
+  const std::vector<double> ms = profile.median_ms(own.report());
+  std::vector<double> shortest(ms.size(), INFINITY);
+  for (const step_time& t : profile.steps) shortest[t.step] = std::min(shortest[t.step], t.ms);
   const auto& steps = own.report().steps;
   const std::vector<bench::step_bound> bounds = bench::step_bounds(own.report(), sizes, most);
   double sum = 0, bound = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    fmt::print("{}\t{:.2f}\t{:.2f}\t{:.2f}\t{}\t{} > {}\t{}\n", row.name, ms[i] * 1e3, bounds[i].products * 1e3,
-               bounds[i].bytes * 1e3, steps[i].kernel, extents_of(steps[i].inputs), extents_of(steps[i].outputs),
-               steps[i].instruction);
+    fmt::print("{}\t{:.2f}\t{:.2f}\t{:.2f}\t{:.2f}\t{}\t{} > {}\t{}\n", row.name, ms[i] * 1e3, shortest[i] * 1e3,
+               bounds[i].products * 1e3, bounds[i].bytes * 1e3, steps[i].kernel, extents_of(steps[i].inputs),
+               extents_of(steps[i].outputs), steps[i].instruction);
     sum += ms[i], bound += bounds[i].ms();
   }
   fmt::print("{}, {} steps\t{:.1f} in a run (best {:.1f}), {:.1f} profiled, bound {:.1f}\n", row.name, steps.size(),

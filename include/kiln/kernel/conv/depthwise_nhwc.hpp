@@ -64,15 +64,21 @@ template <class T> class depthwise_nhwc_convolution {
                epilogue);
     };
     if (in_blocks()) {
-      // A task is a strip of rows of one image and some vectors of channels.
-      const std::int64_t tasks = 4 * static_cast<std::int64_t>(pool.size());
-      const std::int64_t strip = round_up(std::max<std::int64_t>(1, height_ / 8), depthwise_block<T, 3, 1>::most_rows),
-                         strips = ceil_div(height_, strip);
-      const std::int64_t cuts =
-          std::clamp<std::int64_t>(ceil_div(tasks, strips * p_.batch), 1, std::max<std::int64_t>(1, vectors / 4));
-      return pool.parallel_for(p_.batch * strips * cuts, [&](std::int64_t task, unsigned) {
-        const std::int64_t cut = task % cuts, at = task / cuts, begin = at % strips * strip;
-        of_task(at / strips, begin, std::min(height_, begin + strip), vectors * cut / cuts, vectors * (cut + 1) / cuts);
+      // A task is a strip of rows of one image and some vectors of channels. Images are first cut into equal bands for
+      // the workers, who find the rows there that they wrote in the layer before: those of others take ten times as
+      // long to read, and to write.
+      const std::int64_t many = pool.size(), tasks = 4 * many;
+      const std::int64_t bands = std::min(height_, ceil_div(many, p_.batch)), rows = ceil_div(height_, bands);
+      const std::int64_t strip =
+          std::min(rows, round_up(std::max<std::int64_t>(1, height_ / 8), depthwise_block<T, 3, 1>::most_rows));
+      const std::int64_t strips = ceil_div(rows, strip);
+      const std::int64_t cuts = std::clamp<std::int64_t>(ceil_div(tasks, bands * strips * p_.batch), 1,
+                                                         std::max<std::int64_t>(1, vectors / 4));
+      return pool.parallel_for(p_.batch * bands * strips * cuts, [&](std::int64_t task, unsigned) {
+        const std::int64_t cut = task % cuts, at = task / cuts, part = at / strips, band = part % bands;
+        const auto first = [&](std::int64_t of) { return ceil_div(height_ * of, bands); };
+        const std::int64_t begin = first(band) + at % strips * strip, end = std::min(first(band + 1), begin + strip);
+        if (begin < end) of_task(part / bands, begin, end, vectors * cut / cuts, vectors * (cut + 1) / cuts);
       });
     }
     const std::int64_t rows = p_.batch * height_;
