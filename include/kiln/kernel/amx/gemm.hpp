@@ -52,7 +52,7 @@ struct split_schedule {
       // Equal chunks of each worker are no fewer tiles' rows for the last one where they end within a tile.
       const std::int64_t equal = ceil_div(m, c);
       const std::int64_t rows =
-          std::min(batch == 1 && c % many == 0 ? equal : round_up(equal, matrix_unit::rows), rows_at_most);
+          std::min(batch == 1 && many > 1 && c % many == 0 ? equal : round_up(equal, matrix_unit::rows), rows_at_most);
       const std::int64_t of_rows = ceil_div(m, rows);
       for (std::int64_t g = least_groups; g <= panels; ++g) {
         const std::int64_t each = ceil_div(panels, g), of_cols = ceil_div(panels, each),

@@ -67,10 +67,11 @@ template <class T> class depthwise_nhwc_convolution {
       // A task is a strip of rows of one image and some vectors of channels. Images are first cut into equal bands for
       // the workers, who find the rows there that they wrote in the layer before: those of others take ten times as
       // long to read, and to write.
+      constexpr std::int64_t together = depthwise_block<T, 3, 1>::most_rows;
       const std::int64_t many = pool.size(), tasks = 4 * many;
-      const std::int64_t bands = std::min(height_, ceil_div(many, p_.batch)), rows = ceil_div(height_, bands);
-      const std::int64_t strip =
-          std::min(rows, round_up(std::max<std::int64_t>(1, height_ / 8), depthwise_block<T, 3, 1>::most_rows));
+      const std::int64_t bands = std::min(ceil_div(height_, together), ceil_div(many, p_.batch));
+      const std::int64_t rows = ceil_div(height_, bands);
+      const std::int64_t strip = std::min(rows, round_up(std::max<std::int64_t>(1, height_ / 8), together));
       const std::int64_t strips = ceil_div(rows, strip);
       const std::int64_t cuts = std::clamp<std::int64_t>(ceil_div(tasks, bands * strips * p_.batch), 1,
                                                          std::max<std::int64_t>(1, vectors / 4));
