@@ -74,17 +74,23 @@ template <class T> class depthwise_nhwc_convolution {
                   end_vector};
     };
     if (in_blocks()) {
-      // A task is a strip of rows of one image and some vectors of channels.
-      const std::int64_t tasks = 4 * static_cast<std::int64_t>(pool.size());
-      const std::int64_t strip = round_up(std::max<std::int64_t>(1, height_ / 8), depthwise_block<T, 3, 1>::most_rows),
-                         strips = ceil_div(height_, strip);
-      const std::int64_t cuts =
-          std::clamp<std::int64_t>(ceil_div(tasks, strips * p_.batch), 1, std::max<std::int64_t>(1, vectors / 4));
-      return pool.parallel_for(p_.batch * strips * cuts, [&](std::int64_t task, unsigned) {
-        const std::int64_t cut = task % cuts, at = task / cuts, begin = at % strips * strip;
-        run_part(part_of(at / strips, begin, std::min(height_, begin + strip), vectors * cut / cuts,
-                         vectors * (cut + 1) / cuts),
-                 epilogue);
+      // A task is a strip of rows of one image and some vectors of channels. Images are first cut into equal bands for
+      // the workers, who find the rows there that they wrote in the layer before: those of others take ten times as
+      // long to read, and to write.
+      constexpr std::int64_t together = depthwise_block<T, 3, 1>::most_rows;
+      const std::int64_t many = pool.size(), tasks = 4 * many;
+      const std::int64_t bands = std::min(ceil_div(height_, together), ceil_div(many, p_.batch));
+      const std::int64_t rows = ceil_div(height_, bands);
+      const std::int64_t strip = std::min(rows, round_up(std::max<std::int64_t>(1, height_ / 8), together));
+      const std::int64_t strips = ceil_div(rows, strip);
+      const std::int64_t cuts = std::clamp<std::int64_t>(ceil_div(tasks, bands * strips * p_.batch), 1,
+                                                         std::max<std::int64_t>(1, vectors / 4));
+      return pool.parallel_for(p_.batch * bands * strips * cuts, [&](std::int64_t task, unsigned) {
+        const std::int64_t cut = task % cuts, at = task / cuts, banded = at / strips, band = banded % bands;
+        const auto first = [&](std::int64_t of) { return ceil_div(height_ * of, bands); };
+        const std::int64_t begin = first(band) + at % strips * strip, end = std::min(first(band + 1), begin + strip);
+        if (begin < end)
+          run_part(part_of(banded / bands, begin, end, vectors * cut / cuts, vectors * (cut + 1) / cuts), epilogue);
       });
     }
     // A task is some rows, or some columns of one where rows are few, or longer than what stays in L2 while vector

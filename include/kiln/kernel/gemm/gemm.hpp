@@ -47,6 +47,9 @@ template <class T> struct gemm_split {
       return tasks < 8 * many && tasks % many != 0;
     };
     while (uneven() && p.m >= (chunks + 1) * least_rows / 2) ++chunks;
+    // As many rows for each worker: then it also has the rows that it wrote in the layer before.
+    if (const std::int64_t even = round_up(chunks, many); packed && !by_panels && p.m >= even * least_rows / 2)
+      chunks = even;
     chunk_rows = ceil_div(p.m, chunks);
     chunks = ceil_div(p.m, chunk_rows);
   }

@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "kiln/backend/eigen/gates.hpp"
 #include "kiln/backend/eigen/index.hpp"
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/isa_layout.hpp"
@@ -111,7 +112,7 @@ target_passes eigen_target::passes() const {
       {"fold_batch_norm", [](program& p) { return fold_batch_norm(p); }},
   };
   static constexpr named_pass<program> fuse[] = {
-      {"fuse_prologue", [](program& p) { return fuse_prologue(p); }},
+      {"fuse_prologue", [](program& p) { return fuse_prologue(p, eigen::gate_gains); }},
       {"fuse_expanded_depthwise", [](program& p) { return eigen::fuse_expanded_depthwise(p); }},
       {"fuse_quantization", [](program& p) { return fuse_quantization(p); }},
       {"fuse_byte_attention", [](program& p) { return eigen::fuse_byte_attention(p); }},

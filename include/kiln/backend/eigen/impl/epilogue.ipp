@@ -16,9 +16,11 @@ constexpr std::size_t activation_stack_bytes = 24 * 1024;
 std::optional<fused_contraction> read_contraction(const kernel_request& request,
                                                   const std::function<bool(std::size_t)>& is_constant) {
   std::optional<channel_prologue_form> prologue;
+  const auto gates = [&](std::size_t k) { return is_gate(request.graph, request.instruction.inputs[k]); };
   const auto body = lower::split_contraction(request.whole, request.instruction,
                                              [&](const module_graph& m, value_id end) -> std::optional<std::size_t> {
-                                               if (is_constant) prologue = find_channel_prologue(m, end, is_constant);
+                                               if (is_constant)
+                                                 prologue = find_channel_prologue(m, end, is_constant, gates);
                                                return prologue ? std::optional(prologue->data) : std::nullopt;
                                              });
   if (!body) return std::nullopt;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "kiln/backend/eigen/epilogue.hpp"
+#include "kiln/backend/eigen/gates.hpp"
 #include "kiln/backend/eigen/impl/convolution_problem.hpp"
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -68,7 +69,7 @@ class convolution_kernel final : public kernel {
            std::string(method_names[static_cast<unsigned>(method_)]) + ")";
   }
   bool packed_input(std::size_t i) const override {
-    return (packed_ && i == body_.operands[1]) || (in_prologue(i) && !in_epilogue(i));
+    return (packed_ && i == body_.operands[1]) || (in_prologue(i) && !is_gate(i) && !in_epilogue(i));
   }
   std::size_t packed_bytes() const override { return packed_.size(); }
   stride_support input_strides(std::size_t i) const override {
@@ -96,6 +97,7 @@ class convolution_kernel final : public kernel {
     const auto plan = plan_for(in, to, threads);
     std::size_t n = static_cast<std::size_t>(plan->scratch_floats()) * sizeof(float);
     if (!packed_) n += weight_bytes(in) + 64;
+    n += gate_bytes(in);
     const tensor whole = seen(channels_joined(out[0], rank), to);
     std::optional<inline_vector<tensor, 40>> room;
     if (body_.epilogue && !tiled_epilogue(body_, seen(in, to), whole, to.nhwc ? 1 : rank - 2).fits())
@@ -134,6 +136,8 @@ class convolution_kernel final : public kernel {
       weights = packed;
       scratch += (weight_bytes(l.in) + 63) / 64 * 64;
     }
+    const kernels::channel_prologue<float> prologue = gated(l.in, reinterpret_cast<float*>(scratch));
+    scratch += gate_bytes(l.in);
     kernels::affine_epilogue<float> affine;
     conv_epilogue epilogue;
     std::optional<tiled_epilogue> tiled;
@@ -154,7 +158,7 @@ class convolution_kernel final : public kernel {
       if (tiled->fits()) epilogue = {to.nhwc ? apply_to_pixels : apply_to_channels, &self};
     }
     plan->run(*l.pool, x.as<const float>(), weights, y.as<float>(), reinterpret_cast<float*>(scratch), epilogue,
-              body_.prologue ? &prologue_ : nullptr);
+              body_.prologue ? &prologue : nullptr);
     std::optional<inline_vector<tensor, 40>> room;
     if (tiled && !tiled->fits()) run_epilogue(body_, channels_split(l.in, l.out[0], room), y, l.out[0], work, *l.pool);
   }
@@ -163,18 +167,43 @@ class convolution_kernel final : public kernel {
   bool in_epilogue(std::size_t input) const {
     return std::find(body_.epilogue_inputs.begin(), body_.epilogue_inputs.end(), input) != body_.epilogue_inputs.end();
   }
-  // Whether an input is a constant that the kernel keeps as its prologue.
+  // Whether an input is an operand of the prologue: a constant that the kernel keeps, or a gate.
   bool in_prologue(std::size_t input) const {
-    const auto is = [&](const channel_prologue_form::constant& c) { return c.present && !c.uniform && c.at == input; };
+    const auto is = [&](const channel_prologue_form::operand& c) { return c.present && !c.uniform && c.at == input; };
     return body_.prologue && (is(body_.prologue->scale) || is(body_.prologue->shift));
+  }
+  bool has_gate() const { return body_.prologue && body_.prologue->scale.gates; }
+  bool is_gate(std::size_t input) const { return has_gate() && body_.prologue->scale.at == input; }
+
+  // Factors of adjacent channels are adjacent to the kernels: bytes for a copy of others.
+  std::size_t gate_bytes(std::span<const tensor> in) const {
+    if (!has_gate()) return 0;
+    const tensor& gate = in[body_.prologue->scale.at];
+    if (gate.strides[1] == 1 || gate.lens[1] == 1) return 0;
+    return (static_cast<std::size_t>(gate.lens[0] * gate.lens[1]) * sizeof(float) + 63) / 64 * 64;
+  }
+  // The prologue with the gates of a run.
+  kernels::channel_prologue<float> gated(std::span<const tensor> in, float* copy) const {
+    kernels::channel_prologue<float> out = prologue_;
+    if (!has_gate()) return out;
+    const tensor& gate = in[body_.prologue->scale.at];
+    const auto* const from = gate.as<const float>();
+    const std::int64_t images = gate.lens[0], channels = gate.lens[1];
+    out.scale = from, out.scale_step = images == 1 ? 0 : gate.strides[0];
+    if (gate_bytes(in) == 0) return out;
+    for (std::int64_t i = 0; i < images; ++i)
+      for (std::int64_t c = 0; c < channels; ++c)
+        copy[i * channels + c] = from[i * gate.strides[0] + c * gate.strides[1]];
+    out.scale = copy, out.scale_step = images == 1 ? 0 : channels;
+    return out;
   }
 
   // The prologue as the kernels know it: one factor and one addend a channel.
   void bind_prologue(const kernel_request& r) {
     const channel_prologue_form& form = *body_.prologue;
     const auto channels = static_cast<std::size_t>(r.inputs[body_.operands[1]].lens[1].value());
-    const auto bind = [&](const channel_prologue_form::constant& c, buffer& held) -> const float* {
-      if (!c.present) return nullptr;
+    const auto bind = [&](const channel_prologue_form::operand& c, buffer& held) -> const float* {
+      if (!c.present || c.gates) return nullptr;
       held = r.packed(channels * sizeof(float), [&](std::byte* memory) {
         auto* const to = reinterpret_cast<float*>(memory);
         std::fill_n(to, channels, c.value);
@@ -307,6 +336,18 @@ lower::layout_role role_of_convolution(const op::convolution& conv, const shape&
   // a depthwise convolution takes about as much work in either layout
   if (p.group_inputs() == 1 && p.group_outputs() == 1) return layout_role::propagates;
   return kiln_eigen_isa()->gains_from_nhwc(p) ? layout_role::prefers_nhwc : layout_role::none;
+}
+
+bool gate_gains(const program& whole, const module_graph& m, std::uint32_t i) {
+  constexpr std::int64_t least_bytes = 256 * 1024;
+  const auto found = lower::contraction_of(whole, m, m[i]);
+  const auto* conv = found.get_if<op::convolution>();
+  if (!conv || !found.operand(1).is_constant()) return false;
+  const conv_problem p = problem_of(*conv, sizes(found.operand(0)), to_ints(found.operand(1).lens), false);
+  const std::int64_t rows = p.batch * p.output_pixels();
+  kernels::gemm_problem<float> product{.m = rows, .n = p.out_channels, .k = p.in_channels};
+  product.a_row = p.in_channels;
+  return 4 * rows * p.in_channels >= least_bytes && !kiln_eigen_isa()->gains_from_matrix_unit(product);
 }
 
 static std::optional<fused_contraction> read_convolution(const kernel_request& r) {
