@@ -24,14 +24,22 @@ template <class Factor, int Across> struct copied_boxes {
   KILN_FN int bytes() const { return across * turns_tile::line_bytes; }
   KILN_FN void copy(void* to, const tensor_map& map, int step, u64* barrier) const {
     using element = typename Factor::element;
-    constexpr int depth = turns_tile::depth_of(sizeof(element));
-    KILN_NO_UNROLL
-    for (int i = 0; i < across; i += lines) {
-      element* const part = static_cast<element*>(to) + i * depth;
+    constexpr int depth = turns_tile::depth_of(sizeof(element)), part = turns_tile::part;
+    const auto copy_part = [&](int i) {
+      element* const at = static_cast<element*>(to) + i * depth;
       if constexpr (Factor::depth_contiguous)
-        copy_box(part, map, step * depth, row0 + i, barrier);
+        copy_box(at, map, step * depth, row0 + i, barrier);
       else
-        copy_box(part, map, row0 + i, step * depth, barrier);
+        copy_box(at, map, row0 + i, step * depth, barrier);
+    };
+    if (lines == Across) {
+      copy_part(0);
+    } else if (across == Across) {  // without a branch for each: one thread copies for the block
+      KILN_UNROLL
+      for (int i = 0; i < Across; i += part) copy_part(i);
+    } else {
+      KILN_NO_UNROLL
+      for (int i = 0; i < across; i += part) copy_part(i);
     }
   }
 };
