@@ -16,7 +16,7 @@ using namespace kiln::gpu;
 namespace {
 
 struct sizes {
-  int batch, heads, kv_heads, queries, keys, depth, value_depth, splits = 1;
+  int batch, heads, kv_heads, queries, keys, depth, value_depth, splits = 1, one_mask = 0;  // for all rows
 };
 
 /// What attention reads and should give, heads and rows interleaved as projections leave them.
@@ -31,9 +31,10 @@ template <class T> struct problem {
     v = random_values<T>(n(z.batch, z.kv_heads, z.keys, z.value_depth), 3);
     out.assign(n(z.batch, z.heads, z.queries, z.value_depth), narrow<T>(77.0f));
     mask = random_values<T>(n(z.batch, 1, z.queries, z.keys), 4);
-    for (std::size_t i = 0; i < mask.size(); ++i) keep.push_back(i % 3 != 0);
+    for (std::size_t i = 0; z.one_mask != 0 && i < mask.size(); ++i) mask[i] = mask[i % n(1, 1, 1, z.keys)];
+    for (std::size_t i = 0; i < mask.size(); ++i) keep.push_back((z.one_mask ? i % n(1, 1, 1, z.keys) : i) % 3 != 0);
     // a query that sees nothing
-    for (int j = 0; j < z.keys; ++j) keep[static_cast<std::size_t>(j)] = 0;
+    for (int j = 0; z.one_mask == 0 && j < z.keys; ++j) keep[static_cast<std::size_t>(j)] = 0;
   }
   template <class E> static attention_operand<E> rows(E* base, int heads, int rows, int depth) {
     return {base, static_cast<i64>(heads) * rows * depth, depth, static_cast<i64>(heads) * depth};
@@ -89,7 +90,8 @@ template <class T> struct problem {
   }
   template <mask_kind Mask> epilogue_operand device_mask() const {
     const void* base = Mask == mask_kind::keeps ? static_cast<const void*>(keep.data()) : mask.data();
-    return {base, {static_cast<i64>(z.queries) * z.keys, 0, z.keys, 1}};
+    const i64 row = z.one_mask ? 0 : z.keys;
+    return {base, {row * z.queries, 0, row, 1}};
   }
   /// Calls `kernel` with the queries, keys, values, result and mask.
   template <mask_kind Mask, class Kernel> void call(Kernel&& kernel) {
@@ -196,6 +198,8 @@ TEST(device_attention, masks_and_groups_of_heads) {
   check_mma<f16, attention_tile<1, 2, 32, 32, 32, 8>, mask_kind::keeps, false>({1, 4, 2, 21, 40, 32, 32});
   check_mma<f16, attention_tile<1, 1, 32, 32, 32, 8>, mask_kind::adds, true>({2, 4, 1, 21, 40, 32, 32});
   check_mma<bf16, attention_tile<1, 1, 32, 32, 32, 8>, mask_kind::keeps, true>({1, 4, 2, 21, 25, 32, 32});
+  check_mma<f16, attention_tile<2, 2, 64, 32, 32, 8>, mask_kind::adds, true>({1, 2, 1, 70, 130, 32, 32, 1, 1});
+  check_mma<bf16, attention_tile<1, 2, 64, 32, 32, 8>, mask_kind::adds, false>({1, 4, 2, 40, 128, 32, 32});
 }
 
 TEST(device_attention, few_keys_are_weighed_without_rounding) {

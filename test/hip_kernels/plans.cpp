@@ -224,7 +224,7 @@ TEST(tile_kernels, few_rows_have_tiles_of_their_own) {
   EXPECT_EQ(first(16, 4096, true, true, "sm_86").atom, "few_rows");
   EXPECT_EQ(first(16, 4096, true, true, "sm_86").cols, 16);
 }
-// Numbers in blocks pass by lines where their scales are words of their own and rows are more than eight.
+// Numbers in blocks pass by lines where their scales are words of their own and rows are more than four.
 TEST(tile_kernels, scales_in_words_pass_by_lines) {
   const hip::architecture where = hip::architecture::named("sm_90");
   const auto atom = [&](std::int64_t rows, int words) {
@@ -234,9 +234,9 @@ TEST(tile_kernels, scales_in_words_pass_by_lines) {
     form.scale_words = words;
     return hip::stored_tile(p, form, where).atom;
   };
-  EXPECT_EQ(atom(9, 4), hip::by_lines);
+  EXPECT_EQ(atom(5, 4), hip::by_lines);
   EXPECT_EQ(atom(32, 1), hip::by_lines);
-  EXPECT_EQ(atom(8, 4), hip::few_rows);
+  EXPECT_EQ(atom(4, 4), hip::few_rows);
   EXPECT_EQ(atom(9, 0), hip::few_rows);
 }
 // The power of two that scales of numbers about eight are lifted by.

@@ -6,6 +6,22 @@
 
 namespace kiln::hip {
 
+double work_of(const row_program* epilogue) {
+  constexpr double function = 20;
+  double work = 0;
+  for (std::uint32_t k = 0; epilogue && k < epilogue->body.size(); ++k) {
+    const auto& v = epilogue->values[k];
+    if (v.in.empty() || v.op == lower::row_op::view) continue;
+    const auto conditions = static_cast<std::size_t>(epilogue->op(k).info().conditions);
+    const std::vector<std::string> names(v.in.size(), "x");
+    const source_text text =
+        print_op(epilogue->op(k), trace_part::compute, epilogue->type(v.in[conditions]), names, conditions, {});
+    for (const std::string& call : text.calls)
+      if (is_long_function(call)) work += function;
+  }
+  return work;
+}
+
 bool contiguous(const gemm_problem& p, std::size_t k, std::size_t along, int width) {
   const auto& step = p.steps[k];
   if (step[along] != 1) return false;

@@ -52,7 +52,10 @@ struct gemm_problem {
   std::vector<std::array<std::int64_t, 4>> steps;
   std::vector<dtype> types;          ///< the same: their dtypes
   std::vector<std::size_t> aligned;  ///< the same: bytes to which their addresses are aligned, at most 16
+  double work = 0;                   ///< instructions that the epilogue's functions take for an element (`work_of`)
 };
+/// About how many instructions the elementary functions of an epilogue take for an element; null: no epilogue.
+double work_of(const row_program* epilogue);
 
 /// How blocks divide a GEMM. See kernels/gemm/gemm.hpp.
 struct gemm_tile {

@@ -82,6 +82,8 @@ std::string_view header_of(std::string_view function) {
   return "all";
 }
 
+bool is_long_function(std::string_view name) { return name[0] >= 'a' && name[0] <= 'z' && !header_of(name).empty(); }
+
 std::string kernel_text::prelude(std::span<const std::string> functions, bool narrow) {
   std::set<std::string_view> headers;
   for (const std::string& f : functions) headers.insert(header_of(f));

@@ -120,6 +120,11 @@ struct turns_tile {
   int boxes = 0;  ///< of a group, where results leave through them
   /// Depths of a step.
   static constexpr int depth_of(int element_bytes) { return line_bytes / element_bytes; }
+  /// Rows of the boxes in which the copy unit reads a factor of `count` rows that lie along the depth, for tiles of
+  /// `across` of them: one box where no tile has a part without rows.
+  static constexpr int lines_of_box(int count, int across) {
+    return across <= 2 * part || (count + part - 1) / part * part % across == 0 ? across : part;
+  }
   constexpr int stage_bytes() const { return (rows + cols) * line_bytes; }
   constexpr int leaving_bytes() const { return boxes != 0 ? 2 * boxes * box_bytes : rows * staging_step(part) * 4; }
   constexpr int stages() const {

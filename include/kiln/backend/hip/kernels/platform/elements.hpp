@@ -74,16 +74,20 @@ template <class To, class From> KILN_FN auto rounded(From v) { return value_of(s
 KILN_FN float short_exp(float x) { return exp2_device(x * 1.44269504f); }
 /// 1 / (1 + e^-x), likewise.
 KILN_FN float short_sigmoid(float x) { return 1.0f / (1.0f + exp2_device(x * -1.44269504f)); }
-/// erf x to 2e-7 absolutely and 1e-5 relatively: by Abramowitz and Stegun (1964), 7.1.26, and by its series near 0.
+/// erf x to 3e-7 absolutely and 6e-6 relatively: 1 - 2^-p of a polynomial p (own minimax fit of -log2 erfc), without a
+/// division, and its series near 0.
 KILN_FN float short_erf(float x) {
-  const float a = x < 0.0f ? -x : x, t = 1.0f / (1.0f + 0.3275911f * a), s = a * a;
+  constexpr u32 sign = 0x80000000u;
+  const u32 bits = __builtin_bit_cast(u32, x);
+  const float a = bits_as_float(bits & ~sign);
   const float p =
-      t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
-  const float far = 1.0f - p * exp2_device(s * -1.44269504f);
-  const float near =
-      a * (1.12837917f + s * (-0.376126389f + s * (0.112837917f + s * (-0.0268661706f + s * 0.00522397762f))));
-  const float y = a < 0.5f ? near : far;
-  return x < 0.0f ? -y : x != x ? x : y;
+      a * (1.62790859f +
+           a * (0.918416381f +
+                a * (0.148481622f +
+                     a * (-0.0282536931f + a * (0.000774641754f +
+                                                a * (0.00148943451f + a * (-0.000445505488f + a * 4.53583380e-5f)))))));
+  const float y = a < 0.04f ? a * (1.12837917f - 0.376126389f * (a * a)) : 1.0f - exp2_device(-p);
+  return bits_as_float(__builtin_bit_cast(u32, y) | (bits & sign));
 }
 
 /// Any value of another lane.
