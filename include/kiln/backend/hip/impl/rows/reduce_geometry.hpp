@@ -6,9 +6,12 @@
 
 namespace kiln::hip {
 
-/// How a kernel with reductions divides its work: `lanes_` threads a row, each taking runs of `width_` elements.
+/// How a kernel with reductions divides its work: `lanes_` threads a row, each taking runs of `width_` elements. Where
+/// no such width divides rows and what lies between them, runs begin where memory is aligned for them (`shifted_`): the
+/// first and the last one of a row then have elements of other rows, too.
 struct reduce_geometry {
   static constexpr int block_threads = 256;
+  static constexpr std::int64_t most_resident = 32;  ///< elements of each operand that a thread holds
 
   reduce_geometry(const row_program& p, std::span<const tensor> in, std::span<const tensor> out, bool dynamic,
                   const architecture& where)
@@ -46,6 +49,41 @@ struct reduce_geometry {
     return true;
   }
 
+  /// Whether a row of an operand is one piece whose runs of `w` elements are aligned where those of `main` are.
+  bool in_phase(std::size_t k, std::size_t main, std::int64_t w) const {
+    std::int64_t dense = 1;
+    for (std::size_t d = row_nest_.extent.size(); d-- > 0; dense *= row_nest_.extent[d])
+      if (row_nest_.step[k][d] != dense) return false;
+    const std::size_t bytes = std::min<std::size_t>(16, static_cast<std::size_t>(w) * size_of(operand(k).type));
+    if (reinterpret_cast<std::uintptr_t>(operand(k).data) % bytes != 0) return false;
+    for (std::size_t d = 0; d < rows_nest_.extent.size(); ++d) {
+      const std::int64_t step = rows_nest_.step[k][d];
+      if (step < 0 || (step - rows_nest_.step[main][d]) % w != 0) return false;
+    }
+    return true;
+  }
+  /// Whether rows can be taken in shifted runs of `w`: all results are written in such runs.
+  bool shiftable_by(std::int64_t w, std::size_t main) const {
+    constexpr std::int64_t enough = 8;  // runs, of which two may be partly of other rows
+    if (length_ < enough * w || !in_phase(main, main, w)) return false;
+    for (std::size_t k = in_.size(); k < in_.size() + out_.size(); ++k)
+      if (full(k) && !in_phase(k, main, w)) return false;
+    return true;
+  }
+  /// Whether an operand has one element for a whole row.
+  bool repeats(std::size_t k) const {
+    return std::all_of(row_nest_.step[k].begin(), row_nest_.step[k].end(), [](std::int64_t s) { return s == 0; });
+  }
+  /// Runs of a row, at most.
+  std::int64_t most_runs() const { return shifted_ ? (length_ + 2 * width_ - 2) / width_ : length_ / width_; }
+  /// Elements from an operand's first to behind its last.
+  std::int64_t reach_of(std::size_t k) const {
+    std::int64_t reach = 1;
+    for (const loop_nest* n : {&rows_nest_, &row_nest_})
+      for (std::size_t d = 0; d < n->extent.size(); ++d) reach += (n->extent[d] - 1) * n->step[k][d];
+    return reach;
+  }
+
   void choose(bool dynamic, const architecture& where) {
     for (std::uint32_t k = 0; k < p_.values.size(); ++k) sums_ += p_.values[k].op == lower::row_op::reduction;
     std::size_t narrow = 8, wide = 1;
@@ -62,10 +100,15 @@ struct reduce_geometry {
                rows_nest_.extent.back() >= 8;
     width_ = 1;
     if (!columns_) {
-      width_ = static_cast<std::int64_t>(std::min<std::size_t>(16 / narrow, 64 / wide));
+      const auto most = static_cast<std::int64_t>(std::min<std::size_t>(16 / narrow, 64 / wide));
+      width_ = most;
       while (width_ > 1 && !movable_by(width_)) width_ /= 2;
+      shifted_ = has_full && width_ < most && shiftable_by(most, main);
+      if (shifted_) width_ = most, main_ = main;
     }
-    const std::int64_t runs = length_ / width_;
+    const std::int64_t runs = most_runs();
+    bool several = p_.levels > 1;
+    for (const auto& r : p_.results) several = several || r.full;
     const auto power = [](std::int64_t n) {
       return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
     };
@@ -73,6 +116,8 @@ struct reduce_geometry {
       across_ = 32;
       lanes_ = std::clamp<std::int64_t>(power(runs / 4), 1, 8);
       if (rows_ < 32 * 2 * where.multiprocessors) lanes_ = std::clamp<std::int64_t>(power(runs / 4), 1, 32);
+      // rows that are read again stay in registers where each thread has few enough of their elements
+      while (several && lanes_ < 32 && runs > lanes_ * most_resident && runs <= 32 * most_resident) lanes_ *= 2;
       threads_ = across_ * lanes_;
       rows_a_block_ = across_;
     } else {
@@ -88,18 +133,15 @@ struct reduce_geometry {
     }
     each_ = std::max<std::int64_t>(1, (runs + lanes_ - 1) / lanes_);
     // long rows and few of them: parts of a row go to several blocks, a kernel a level, and each joins what the ones
-    // before it summed. Where there are several levels, that pays for their launches where a thread would have many
-    // runs
-    bool several = p_.levels > 1;
-    for (const auto& r : p_.results) several = several || r.full;
-    const std::int64_t blocks = (rows_ + rows_a_block_ - 1) / rows_a_block_, many = several ? 32 : 8;
+    // before it summed. Where there are several levels, that pays for their launches where registers don't hold a row
+    const std::int64_t blocks = (rows_ + rows_a_block_ - 1) / rows_a_block_, many = several && columns_ ? 32 : 8;
     if (sums_ > 0 && runs > lanes_ * many && blocks * (several ? 2 : 1) < where.multiprocessors && rows_ > 0) {
       splits_ =
           std::min<std::int64_t>(std::min<std::int64_t>(2 * where.multiprocessors / blocks, 256), runs / lanes_ / 4);
       splits_ =
           static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(splits_, 1))));
     }
-    resident_ = !dynamic && splits_ == 1 && each_ <= 8 && each_ * width_ <= 32;
+    resident_ = !dynamic && splits_ == 1 && (columns_ ? several : each_ <= 8) && each_ * width_ <= most_resident;
   }
 
   const row_program& p_;
@@ -113,6 +155,8 @@ struct reduce_geometry {
   std::int64_t sums_ = 0;    ///< reductions
   bool columns_ = false;     ///< rows are adjacent in memory: neighboring threads work neighboring rows
   bool resident_ = false;    ///< a row stays in registers from level to level
+  bool shifted_ = false;     ///< runs begin where those of operand `main_` are aligned
+  std::size_t main_ = 0;
 };
 
 }  // namespace kiln::hip
