@@ -1,5 +1,5 @@
 #include "kiln/onnx/impl/ops/cast.hpp"
-#include "kiln/onnx/impl/ops/common.hpp"
+#include "kiln/onnx/impl/ops/group_norm.hpp"
 
 // Normalizations as reductions and pointwise ops, which fusion recognizes.
 namespace kiln::onnx {
@@ -121,16 +121,15 @@ variables import_group_norm(node_context& c) {
   if (lens[1].is_constant() && lens[1].value() % groups != 0)
     c.malformed("num_groups divides the channels, found " + std::to_string(groups) + " groups of " +
                 kiln::to_string(lens[1]) + " channels");
-  const value wide = c.integer("stash_type", 1) == 1 ? widened(x) : x;
-  const value y = group_normalized(wide, groups, c.real("epsilon", 1e-5f)).convert(x.type());
   const auto along = [&](value v) {
     if (v.rank() != 1) c.malformed("scale and bias are vectors, found " + kiln::to_string(v.get_shape()));
     // the first version has a scale for each group
     if (c.version < 21 && !(v.dim(0) == lens[1]))
       v = v.expect_dims({groups}).unsqueeze({1}).broadcast_to({groups, lens[1] / groups}).reshape({lens[1]});
-    return x.make_along(1, v.expect_dims({lens[1]}));
+    return v.expect_dims({lens[1]});
   };
-  return {y * along(c.in(1)) + along(c.in(2))};
+  const dtype stash = c.integer("stash_type", 1) == 1 ? widened(x).type() : x.type();
+  return {group_normalized(x, stash, groups, c.real("epsilon", 1e-5f), along(c.in(1)), along(c.in(2)))};
 }
 
 variables import_lp_norm(node_context& c) {

@@ -76,12 +76,17 @@ struct reduce_geometry {
   }
   /// Runs of a row, at most.
   std::int64_t most_runs() const { return shifted_ ? (length_ + 2 * width_ - 2) / width_ : length_ / width_; }
-  /// Elements from an operand's first to behind its last.
-  std::int64_t reach_of(std::size_t k) const {
-    std::int64_t reach = 1;
-    for (const loop_nest* n : {&rows_nest_, &row_nest_})
-      for (std::size_t d = 0; d < n->extent.size(); ++d) reach += (n->extent[d] - 1) * n->step[k][d];
-    return reach;
+  /// The fewest runs that a row may have.
+  std::int64_t least_runs() const { return (length_ + width_ - 1) / width_; }
+  /// Registers for what a thread holds of a row: what is read, and values that are kept from level to level.
+  std::int64_t held_registers(bool keeps) const {
+    std::size_t bytes = 0;
+    for (std::uint32_t k = 0; k < p_.values.size(); ++k)
+      if (p_.is_full_parameter(k))
+        bytes += size_of(in_[p_.values[k].index].type);
+      else if (keeps && p_.values[k].kept)
+        bytes += std::max<std::size_t>(4, size_of(p_.type(k)));
+    return each_ * width_ * static_cast<std::int64_t>(bytes) / 4;
   }
 
   void choose(bool dynamic, const architecture& where) {
@@ -98,17 +103,21 @@ struct reduce_geometry {
     columns_ = has_full && !row_nest_.extent.empty() && std::abs(row_nest_.step[main].back()) != 1 &&
                !rows_nest_.extent.empty() && std::abs(rows_nest_.step[main].back()) == 1 &&
                rows_nest_.extent.back() >= 8;
+    bool several = p_.levels > 1;
+    for (const auto& r : p_.results) several = several || r.full;
     width_ = 1;
     if (!columns_) {
       const auto most = static_cast<std::int64_t>(std::min<std::size_t>(16 / narrow, 64 / wide));
       width_ = most;
       while (width_ > 1 && !movable_by(width_)) width_ /= 2;
-      shifted_ = has_full && width_ < most && shiftable_by(most, main);
-      if (shifted_) width_ = most, main_ = main;
+      // 16 bytes of the widest operand; what is read once by many threads gains nothing
+      constexpr std::int64_t long_row = 4096;
+      const auto wanted = static_cast<std::int64_t>(16 / wide);
+      shifted_ =
+          has_full && (several || length_ >= long_row) && wide <= 4 && width_ < wanted && shiftable_by(wanted, main);
+      if (shifted_) width_ = wanted, main_ = main;
     }
     const std::int64_t runs = most_runs();
-    bool several = p_.levels > 1;
-    for (const auto& r : p_.results) several = several || r.full;
     const auto power = [](std::int64_t n) {
       return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
     };
@@ -133,8 +142,9 @@ struct reduce_geometry {
     }
     each_ = std::max<std::int64_t>(1, (runs + lanes_ - 1) / lanes_);
     // long rows and few of them: parts of a row go to several blocks, a kernel a level, and each joins what the ones
-    // before it summed. Where there are several levels, that pays for their launches where registers don't hold a row
-    const std::int64_t blocks = (rows_ + rows_a_block_ - 1) / rows_a_block_, many = several && columns_ ? 32 : 8;
+    // before it summed. Where there are several levels, that pays for their launches where a thread would have many
+    // runs
+    const std::int64_t blocks = (rows_ + rows_a_block_ - 1) / rows_a_block_, many = several ? 32 : 8;
     if (sums_ > 0 && runs > lanes_ * many && blocks * (several ? 2 : 1) < where.multiprocessors && rows_ > 0) {
       splits_ =
           std::min<std::int64_t>(std::min<std::int64_t>(2 * where.multiprocessors / blocks, 256), runs / lanes_ / 4);
@@ -142,6 +152,9 @@ struct reduce_geometry {
           static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(splits_, 1))));
     }
     resident_ = !dynamic && splits_ == 1 && (columns_ ? several : each_ <= 8) && each_ * width_ <= most_resident;
+    // large blocks have 64 registers a thread: values are then computed again rather than kept
+    constexpr std::int64_t large_block = 512, few_registers = 40;
+    keeps_ = resident_ && (threads_ <= large_block || held_registers(true) <= few_registers);
   }
 
   const row_program& p_;
@@ -155,6 +168,7 @@ struct reduce_geometry {
   std::int64_t sums_ = 0;    ///< reductions
   bool columns_ = false;     ///< rows are adjacent in memory: neighboring threads work neighboring rows
   bool resident_ = false;    ///< a row stays in registers from level to level
+  bool keeps_ = false;       ///< as do values that later levels read
   bool shifted_ = false;     ///< runs begin where those of operand `main_` are aligned
   std::size_t main_ = 0;
 };

@@ -106,7 +106,7 @@ class reduce_writer : reduce_geometry {
   }
 
   // A computed value that stays in registers for a later level.
-  bool kept(std::uint32_t k) const { return resident_ && p_.values[k].kept; }
+  bool kept(std::uint32_t k) const { return keeps_ && p_.values[k].kept; }
 
   // With `shifted_` a run begins at element s of its row, which may be before the first.
   void write_offsets(std::string_view at) {
@@ -130,18 +130,11 @@ class reduce_writer : reduce_geometry {
       return t_.close();
     }
     const bool whole = !shifted_ || in_phase(k, main_, width_);
-    if (whole && shifted_)  // a run may have elements of the next row, but none behind the operand's last
-      t_.line("if (base", k, " - in", k, " + s + ", width_, " <= ", number_(reach_of(k)), ")");
-    if (whole) t_.line(to, " = *reinterpret_cast<const ", pack, "*>(base", k, " + ", element(k), ");");
-    if (!shifted_) return;
-    if (whole) t_.line("else");
+    // a run with an element of the row lies in 16 bytes that no memory's end divides
+    if (whole) return t_.line(to, " = *reinterpret_cast<const ", pack, "*>(base", k, " + ", element(k), ");");
     each_element();
-    if (whole) {
-      t_.line(to, ".at[j] = base", k, "[inside(s + j) ? s + j : 0];");
-    } else {
-      write_positions(t_, number_, row_nest_, "(inside(s + j) ? s + j : 0)", "p", 1);
-      t_.line(to, ".at[j] = base", k, "[", offset_text(number_, row_nest_, k, "p", 1), "];");
-    }
+    write_positions(t_, number_, row_nest_, "(inside(s + j) ? s + j : 0)", "p", 1);
+    t_.line(to, ".at[j] = base", k, "[", offset_text(number_, row_nest_, k, "p", 1), "];");
     t_.close();
   }
   void write_full_result(std::size_t r) {
@@ -166,7 +159,11 @@ class reduce_writer : reduce_geometry {
       t_.line("KILN_UNROLL");
       t_.open("for (int c = 0; c < ", each_, "; ++c)");
       t_.line("const index at = c * ", lanes_, " + lane;");
-      if (shifted_ || each_ * lanes_ * width_ != length_) t_.line("if (at >= ", count_of_runs(), ") break;");
+      // loads that nothing decides are under way together
+      if (shifted_)
+        t_.line("if (c >= ", least_runs() / lanes_, " && at >= runs) break;");
+      else if (each_ * lanes_ * width_ != length_)
+        t_.line("if (at >= ", count_of_runs(), ") break;");
     } else {
       t_.open("for (index at = ", first, "; at < ", end, "; at += ", lanes_, ")");
     }
@@ -225,7 +222,7 @@ class reduce_writer : reduce_geometry {
     }
     for (std::size_t r = 0; r < p_.results.size(); ++r) any = any || p_.writes_in(r, level);
     if (!any || length_ == 0) return;
-    const values_list need = p_.needed(level, resident_);
+    const values_list need = p_.needed(level, keeps_);
     if (resident_) write_resident_loads(need, first, end);
     open_runs(first, end);
     if (!resident_)

@@ -1,3 +1,4 @@
+#include "kiln/onnx/impl/ops/group_norm.hpp"
 #include "kiln/onnx/impl/ops/quantize.hpp"
 #include "kiln/op/linear/inverse.hpp"
 
@@ -19,8 +20,8 @@ template <bool Skips> variables import_group_norm(node_context& c) {
     if (c.has(4)) sum = last ? sum + c.in(4) : sum.add_along(1, c.in(4));
   }
   const value x = last ? channels_first(sum) : sum;
-  value y = group_normalized(widened(x), groups, c.real("epsilon", 1e-5f));
-  y = y * y.make_along(1, widened(c.in(1))) + y.make_along(1, widened(c.in(2)));
+  const value scale = widened(c.in(1)), offset = widened(c.in(2));
+  value y = group_normalized(x, widened(x).type(), groups, c.real("epsilon", 1e-5f), scale, offset);
   if (c.flag("activation")) y = y.silu();
   y = y.convert(x.type());
   variables out{last ? channels_last(y) : y};
