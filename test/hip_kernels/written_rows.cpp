@@ -200,8 +200,7 @@ TEST(written_rows, blocks_that_share_rows_join_what_each_of_them_summed) {
   }
 }
 
-// Rows whose lengths no run divides are taken in runs that begin where memory is aligned for them; rows side by side
-// that are read again stay in registers.
+// Rows whose lengths no run divides are taken in runs that begin where memory is aligned for them.
 TEST(written_rows, runs_begin_within_other_rows) {
   struct row_case {
     std::string name;
@@ -219,13 +218,12 @@ TEST(written_rows, runs_begin_within_other_rows) {
                           {"sums of 16 bits", f16, {1, 2, 4131}, {2}, false, {}},
                           {"sums of bytes", u8, {2, 4259}, {1}, false, {}},
                           {"shares", f32, {6, 37}, {1}, true, {37}},
-                          {"shares of long rows", f16, {3, 1283}, {1}, true, {3, 1}},
-                          {"rows that registers hold", f32, {1, 30011}, {1}, true, {1}},
+                          {"shares of long rows", f32, {2, 12003}, {1}, true, {2, 1}},
+                          {"shares of rows in planes", f32, {3, 4, 67}, {2}, true, {4, 1}},
                           {"rows of several dims", f32, {3, 5, 7, 9}, {1, 2, 3}, true, {5, 1, 1}},
                           {"few rows that blocks share", f32, {1, 32809}, {1}, false, {}},
-                          {"sizes that are passed", f16, {4, 201}, {1}, true, {1}, true},
-                          {"an operand that lies elsewhere", f32, {5, 67}, {1}, true, {67}, false, 4, "real"},
-                          {"rows side by side", f32, {2, 90, 37}, {1}, true, {37}, false, 0, "join_columns<32, 32>"}};
+                          {"sizes that are passed", f32, {4, 201}, {1}, true, {1}, true},
+                          {"an operand that lies elsewhere", f32, {5, 67}, {1}, true, {67}, false, 4, "real"}};
   written_kernels kernels;
   const architecture where = architecture::named("sm_90");
   std::vector<row_kernel_plan> plans;

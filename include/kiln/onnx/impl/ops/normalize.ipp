@@ -1,5 +1,5 @@
 #include "kiln/onnx/impl/ops/cast.hpp"
-#include "kiln/onnx/impl/ops/group_norm.hpp"
+#include "kiln/onnx/impl/ops/common.hpp"
 
 // Normalizations as reductions and pointwise ops, which fusion recognizes.
 namespace kiln::onnx {
@@ -113,6 +113,21 @@ variables import_skip_rms_norm(node_context& c) {
           ((wide * wide).reduce_mean({-1}) + epsilon).rsqrt(), sum};
 }
 
+// x[batch, channels, ...] normalized over each group of channels in the type `stash`, then in that of `scale` times it
+// plus `offset`, vectors over the channels. All of it has the groups and their channels as dims, so that it is one
+// kernel that reads x once.
+value group_normalized(value x, dtype stash, std::int64_t groups, float epsilon, value scale, value offset) {
+  const dims lens = x.get_shape().lens;
+  const dimension each = lens[1] / groups;
+  dims parts{lens[0], groups, each}, vector{groups, each};
+  ints within{2};
+  for (std::size_t d = 2; d < lens.size(); ++d) {
+    within.push_back(static_cast<std::int64_t>(d) + 1);
+    parts.push_back(lens[d]), vector.push_back(1);
+  }
+  const value y = x.reshape(parts).convert(stash).normalize(within, epsilon).convert(scale.type());
+  return (y * scale.reshape(vector) + offset.reshape(vector)).reshape(lens);
+}
 variables import_group_norm(node_context& c) {
   const value x = c.in(0);
   const dims lens = x.get_shape().lens;

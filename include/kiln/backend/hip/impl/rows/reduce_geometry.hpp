@@ -11,7 +11,6 @@ namespace kiln::hip {
 /// first and the last one of a row then have elements of other rows, too.
 struct reduce_geometry {
   static constexpr int block_threads = 256;
-  static constexpr std::int64_t most_resident = 32;  ///< elements of each operand that a thread holds
 
   reduce_geometry(const row_program& p, std::span<const tensor> in, std::span<const tensor> out, bool dynamic,
                   const architecture& where)
@@ -78,16 +77,6 @@ struct reduce_geometry {
   std::int64_t most_runs() const { return shifted_ ? (length_ + 2 * width_ - 2) / width_ : length_ / width_; }
   /// The fewest runs that a row may have.
   std::int64_t least_runs() const { return (length_ + width_ - 1) / width_; }
-  /// Registers for what a thread holds of a row: what is read, and values that are kept from level to level.
-  std::int64_t held_registers(bool keeps) const {
-    std::size_t bytes = 0;
-    for (std::uint32_t k = 0; k < p_.values.size(); ++k)
-      if (p_.is_full_parameter(k))
-        bytes += size_of(in_[p_.values[k].index].type);
-      else if (keeps && p_.values[k].kept)
-        bytes += std::max<std::size_t>(4, size_of(p_.type(k)));
-    return each_ * width_ * static_cast<std::int64_t>(bytes) / 4;
-  }
 
   void choose(bool dynamic, const architecture& where) {
     for (std::uint32_t k = 0; k < p_.values.size(); ++k) sums_ += p_.values[k].op == lower::row_op::reduction;
@@ -110,11 +99,12 @@ struct reduce_geometry {
       const auto most = static_cast<std::int64_t>(std::min<std::size_t>(16 / narrow, 64 / wide));
       width_ = most;
       while (width_ > 1 && !movable_by(width_)) width_ /= 2;
-      // 16 bytes of the widest operand; what is read once by many threads gains nothing
-      constexpr std::int64_t long_row = 4096;
+      // 16 bytes of the widest operand, where that was faster on an H200: long rows that are read once, and those read
+      // again that few threads hold in registers or blocks share; of 16 bits these took 1.7 times as long
+      constexpr std::int64_t long_row = 4096, held_row = 16384, shared_row = 131072;
       const auto wanted = static_cast<std::int64_t>(16 / wide);
-      shifted_ =
-          has_full && (several || length_ >= long_row) && wide <= 4 && width_ < wanted && shiftable_by(wanted, main);
+      const bool gains = several ? wide != 2 && (length_ <= held_row || length_ > shared_row) : length_ >= long_row;
+      shifted_ = has_full && gains && wide <= 4 && width_ < wanted && shiftable_by(wanted, main);
       if (shifted_) width_ = wanted, main_ = main;
     }
     const std::int64_t runs = most_runs();
@@ -125,8 +115,6 @@ struct reduce_geometry {
       across_ = 32;
       lanes_ = std::clamp<std::int64_t>(power(runs / 4), 1, 8);
       if (rows_ < 32 * 2 * where.multiprocessors) lanes_ = std::clamp<std::int64_t>(power(runs / 4), 1, 32);
-      // rows that are read again stay in registers where each thread has few enough of their elements
-      while (several && lanes_ < 32 && runs > lanes_ * most_resident && runs <= 32 * most_resident) lanes_ *= 2;
       threads_ = across_ * lanes_;
       rows_a_block_ = across_;
     } else {
@@ -151,10 +139,7 @@ struct reduce_geometry {
       splits_ =
           static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(splits_, 1))));
     }
-    resident_ = !dynamic && splits_ == 1 && (columns_ ? several : each_ <= 8) && each_ * width_ <= most_resident;
-    // large blocks have 64 registers a thread: values are then computed again rather than kept
-    constexpr std::int64_t large_block = 512, few_registers = 40;
-    keeps_ = resident_ && (threads_ <= large_block || held_registers(true) <= few_registers);
+    resident_ = !dynamic && splits_ == 1 && each_ <= 8 && each_ * width_ <= 32;
   }
 
   const row_program& p_;
@@ -168,7 +153,6 @@ struct reduce_geometry {
   std::int64_t sums_ = 0;    ///< reductions
   bool columns_ = false;     ///< rows are adjacent in memory: neighboring threads work neighboring rows
   bool resident_ = false;    ///< a row stays in registers from level to level
-  bool keeps_ = false;       ///< as do values that later levels read
   bool shifted_ = false;     ///< runs begin where those of operand `main_` are aligned
   std::size_t main_ = 0;
 };

@@ -106,7 +106,7 @@ class reduce_writer : reduce_geometry {
   }
 
   // A computed value that stays in registers for a later level.
-  bool kept(std::uint32_t k) const { return keeps_ && p_.values[k].kept; }
+  bool kept(std::uint32_t k) const { return resident_ && p_.values[k].kept; }
 
   // With `shifted_` a run begins at element s of its row, which may be before the first.
   void write_offsets(std::string_view at) {
@@ -222,7 +222,7 @@ class reduce_writer : reduce_geometry {
     }
     for (std::size_t r = 0; r < p_.results.size(); ++r) any = any || p_.writes_in(r, level);
     if (!any || length_ == 0) return;
-    const values_list need = p_.needed(level, keeps_);
+    const values_list need = p_.needed(level, resident_);
     if (resident_) write_resident_loads(need, first, end);
     open_runs(first, end);
     if (!resident_)

@@ -1,4 +1,3 @@
-#include "kiln/onnx/impl/ops/group_norm.hpp"
 #include "kiln/onnx/impl/ops/quantize.hpp"
 #include "kiln/op/linear/inverse.hpp"
 
@@ -20,8 +19,10 @@ template <bool Skips> variables import_group_norm(node_context& c) {
     if (c.has(4)) sum = last ? sum + c.in(4) : sum.add_along(1, c.in(4));
   }
   const value x = last ? channels_first(sum) : sum;
-  const value scale = widened(c.in(1)), offset = widened(c.in(2));
-  value y = group_normalized(x, widened(x).type(), groups, c.real("epsilon", 1e-5f), scale, offset);
+  const dims lens = x.get_shape().lens;
+  value y = widened(x).reshape({lens[0], groups, product(lens) / (lens[0] * groups)});
+  y = y.normalize({2}, c.real("epsilon", 1e-5f)).reshape(lens);
+  y = y * y.make_along(1, widened(c.in(1))) + y.make_along(1, widened(c.in(2)));
   if (c.flag("activation")) y = y.silu();
   y = y.convert(x.type());
   variables out{last ? channels_last(y) : y};
