@@ -31,7 +31,7 @@ struct gemm_factor {
 };
 
 /// The phases of a transposed convolution (kernels/conv/phases.hpp), where they lie, and the elements from the result's
-/// first to behind its last. A problem of them has the extents of the largest.
+/// first to one past its last. A problem of them has the extents of the largest.
 struct gemm_phases {
   gpu::phase_shape shape;
   gpu::phase_argument<void> place{};
