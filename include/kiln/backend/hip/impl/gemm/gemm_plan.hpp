@@ -30,10 +30,12 @@ struct gemm_factor {
   std::string text(dtype type) const;
 };
 
-/// The phases of a transposed convolution (kernels/conv/phases.hpp): its strides, and the first tap at the result's
-/// first place.
+/// The phases of a transposed convolution (kernels/conv/phases.hpp), where they lie, and the elements from the result's
+/// first to one past its last. A problem of them has the extents of the largest.
 struct gemm_phases {
-  std::int64_t rows = 1, cols = 1, first_row = 0, first_col = 0;
+  gpu::phase_shape shape;
+  gpu::phase_argument<void> place{};
+  std::int64_t reach = 0;
 };
 
 /// A GEMM as blocks see it.

@@ -96,7 +96,10 @@ std::string kernel_text::prelude(std::span<const std::string> functions, bool na
 }
 
 namespace {
-constexpr spelling shorter[] = {{"exp", "short_exp"}, {"sigmoid", "short_sigmoid"}, {"erf", "short_erf"}};
+constexpr spelling shorter[] = {{"exp", "short_exp"},     {"sigmoid", "short_sigmoid"}, {"erf", "short_erf"},
+                                {"log", "short_log"},     {"log1p", "short_log1p"},     {"expm1", "short_expm1"},
+                                {"sinh", "short_sinh"},   {"cosh", "short_cosh"},       {"asinh", "short_asinh"},
+                                {"acosh", "short_acosh"}, {"atanh", "short_atanh"}};
 }
 
 std::string kernel_text::expression(const operation& op, trace_part part, dtype type,

@@ -90,6 +90,46 @@ KILN_FN float short_erf(float x) {
   return bits_as_float(__builtin_bit_cast(u32, y) | (bits & sign));
 }
 
+/// ln(1 + f) to 2^-17 of it, of f and of 1 + f: by the device's logarithm and, near 1, by the series of 2 atanh.
+KILN_FN float short_logarithm(float f, float whole) {
+  const float s = f / (2.0f + f), z = s * s, near = 2.0f * s * (1.0f + z * (0.333333333f + z * 0.2f));
+  const float far = log2_device(whole) * 0.693147181f;
+  return f > -0.25f && f < 0.25f ? near : far;
+}
+KILN_FN float short_log(float x) { return short_logarithm(x - 1.0f, x); }
+KILN_FN float short_log1p(float x) { return short_logarithm(x, 1.0f + x); }
+/// e^x - 1 to 2^-17 of it.
+KILN_FN float short_expm1(float x) {
+  const float near =
+      x * (1.0f + x * (0.5f + x * (0.166666667f + x * (0.0416666667f + x * (0.00833333333f + x * 0.00138888889f)))));
+  return x > -0.5f && x < 0.5f ? near : short_exp(x) - 1.0f;
+}
+/// The hyperbolic sine and cosine, and the inverse ones and that of the tangent, likewise; squares don't overflow.
+KILN_FN float short_cosh(float x) {
+  const float root = short_exp(0.5f * (x < 0.0f ? -x : x));
+  return 0.5f * root * root + 0.5f / root / root;
+}
+KILN_FN float short_sinh(float x) {
+  const float a = x < 0.0f ? -x : x, z = x * x, root = short_exp(0.5f * a);
+  const float near = a * (1.0f + z * (0.166666667f + z * (0.00833333333f + z * 0.000198412698f)));
+  const float y = a < 1.0f ? near : 0.5f * root * root - 0.5f / root / root;
+  return x < 0.0f ? -y : a == 0.0f ? x : y;
+}
+KILN_FN float short_asinh(float x) {
+  const float a = x < 0.0f ? -x : x, few = a < 16384.0f ? a : 0.0f, z = few * few;
+  const float y =
+      a < 16384.0f ? short_log1p(few + z / (1.0f + KILN_LIBM(sqrtf)(1.0f + z))) : short_log(a) + 0.693147181f;
+  return x < 0.0f ? -y : a == 0.0f ? x : y;
+}
+KILN_FN float short_acosh(float x) {
+  const float few = x < 16384.0f ? x : 1.0f, t = few - 1.0f;
+  return x >= 16384.0f ? short_log(x) + 0.693147181f : short_log1p(t + KILN_LIBM(sqrtf)(t * (few + 1.0f)));
+}
+KILN_FN float short_atanh(float x) {
+  const float a = x < 0.0f ? -x : x, y = 0.5f * short_log1p((a + a) / (1.0f - a));
+  return x < 0.0f ? -y : a == 0.0f ? x : y;
+}
+
 /// Any value of another lane.
 template <class T> KILN_FN T lane_value(T x, int mask) {
   if constexpr (sizeof(T) == 8) {
