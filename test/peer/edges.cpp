@@ -84,12 +84,12 @@ void expect_alike(const std::vector<argument>& found, const std::vector<argument
 }
 
 // One case of ctest for each list: most of a case's time would be a process and ONNX Runtime's start.
-void check(const std::vector<edge_case>& all) {
+void check(const std::vector<edge_case>& all, std::span<const form> of = forms) {
   const auto path = library();
   if (!path) GTEST_SKIP() << "ONNX Runtime is not in build/peer (cmake/peer.sh)";
   std::size_t compared = 0;
   for (const edge_case& c : all)
-    for (const form& how : forms) {
+    for (const form& how : of) {
       SCOPED_TRACE(c.op + " " + c.detail + ", " + how.name);
       std::map<std::string, argument> given;
       const message m = model_of(c, how, given);
@@ -109,13 +109,13 @@ void check(const std::vector<edge_case>& all) {
       expect_alike(found, expected, c.tolerance);
       ++compared;
     }
-  EXPECT_GT(compared, 2 * all.size());
+  EXPECT_GT(3 * compared, 2 * of.size() * all.size());
 }
 
 TEST(edges, views) { check(view_edges()); }
 TEST(edges, numbers) { check(number_edges()); }
 TEST(edges, sums) { check(sum_edges()); }
-TEST(edges, large) { check(large_edges()); }
+TEST(edges, large) { check(large_edges(), std::span(forms).first(1)); }
 TEST(edges, layers) { check(layer_edges()); }
 
 }  // namespace
