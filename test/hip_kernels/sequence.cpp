@@ -275,12 +275,13 @@ TEST(device_fourier, an_inverse_of_great_numbers_is_no_greater) {
 }
 
 TEST(device_random, numbers_are_those_of_the_op) {
-  for (const std::int64_t count : {1, 311, 1000}) {
-    const auto make = [count](builder& b) {
-      b.output(b.add(op::random_uniform{.lens = {count}, .low = -2, .high = 3, .seed = 77}));
-    };
+  const std::pair<std::int64_t, double> cases[] = {{1, 3}, {311, 3}, {1000, 3}, {1000, -2 + 0x1p-21}};
+  for (const auto& [count, high] : cases) {
+    const op::random_uniform op{.lens = {count}, .low = -2, .high = high, .seed = 77};
+    const auto make = [&](builder& b) { b.output(b.add(op)); };
     std::vector<float> out(static_cast<std::size_t>(count));
-    const random_sizes n{count, 77, -2, 3};
+    const uniform_range range = op.range();
+    const random_sizes n{count, 77, range.low, range.width, range.least, range.most};
     each_element((count + 1) / 2, [&](i64 pair) { random_uniform(out.data(), n, pair); });
     expect_values(out, reference_of(make).out[0], 0);
   }

@@ -179,13 +179,13 @@ class random_kernel final : public kernel {
     constexpr std::int64_t block = 2048;  // even: a counter makes two numbers
     const tensor& y = l.out[0];
     const std::int64_t all = y.elements();
-    const double low = attributes_.low, range = attributes_.high - attributes_.low;
+    const uniform_range range = attributes_.range();
     l.pool->parallel_for((all + block - 1) / block, [&](std::int64_t task, unsigned) {
       T numbers[block];
       const std::int64_t first = task * block, count = std::min(block, all - first);
       for (std::int64_t k = 0; k < count; k += 2) {
         const philox drawn(static_cast<std::uint64_t>((first + k) / 2), attributes_.seed);
-        for (int j = 0; j < 2; ++j) numbers[k + j] = static_cast<T>(low + range * drawn.number(j));
+        for (int j = 0; j < 2; ++j) numbers[k + j] = static_cast<T>(range.at(drawn.number(j)));
       }
       encode(y.type, numbers, y.data + first * static_cast<std::int64_t>(size_of(y.type)), count);
     });

@@ -184,6 +184,15 @@ template <int Lanes, int Width, class T, class Combine> KILN_FN T join_columns(T
 
 namespace kiln::gpu {
 
+/// Whether an instruction that takes denormals of f32 for 0, in memory and as sums, adds this to within a rounding:
+/// what it drops is less than 2^-126, half a unit in the last place of 2^-102.
+template <class T> KILN_FN constexpr bool outweighs_denormals(T x) {
+  if constexpr (elementary::same<T, float>)
+    return !(x > -0x1p-102f && x < 0x1p-102f);
+  else
+    return true;
+}
+
 #if KILN_NVIDIA
 /// Writes `to` where `*at` is `expected`; what was there before.
 KILN_FN u32 exchange_if(u32* at, u32 expected, u32 to) { return atomicCAS(at, expected, to); }
@@ -193,8 +202,8 @@ KILN_FN u64 exchange_if(u64* at, u64 expected, u64 to) {
 }
 /// The greater of `*at` and `to` stays there.
 KILN_FN void raise_number(int* at, int to) { atomicMax(at, to); }
-/// Adds to a number of memory in one instruction, for the types that have one. That of f32 takes denormals for 0, in
-/// memory and as sums.
+/// Adds to a number of memory in one instruction, for the types that have one; that of f32 takes denormals for 0
+/// (PTX ISA, atom.add).
 template <class T> inline constexpr bool adds_at_once = sizeof(T) >= 4 && !is_short<T>;
 template <class T> KILN_FN void add_at_once(T* at, T by) {
   if constexpr (is_real<T>)
