@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "kiln/backend/eigen/block_program.hpp"
 #include "kiln/backend/eigen/rows.hpp"
 
 namespace kiln::eigen {
@@ -11,6 +12,19 @@ inline constexpr std::int64_t task_grain = 16384;
 /// The same for elements of any width.
 inline std::int64_t task_elements(const tile_program& p) {
   return std::max<std::int64_t>(task_grain, 65536 / static_cast<std::int64_t>(p.width()));
+}
+/// Elements below which one thread runs a program: a fork and join, and the lines that a core has to fetch since the
+/// other one wrote them, take as long as 40960 elements of 4 bytes in L2, less where more is computed of each.
+inline std::int64_t least_shared(const tile_program& p) {
+  if (!p.blocks()) return task_elements(p);
+  constexpr int memory_bound = 8;  // instructions of a vector that take no longer than its bytes
+  int weight = memory_bound;
+  for (const block_program::level& l : p.blocks()->levels()) weight += std::max(0, l.weight - memory_bound);
+  return std::max(task_elements(p), 5 * task_elements(p) / 2 * memory_bound / weight);
+}
+/// Elements of a task of `all`.
+inline std::int64_t task_elements(const tile_program& p, std::int64_t all) {
+  return all < least_shared(p) ? std::max<std::int64_t>(1, all) : task_elements(p);
 }
 /// Few tasks are as many for each thread: of seven tasks for two threads, one does four.
 inline std::int64_t balanced(std::int64_t tasks, unsigned threads) {

@@ -200,7 +200,9 @@ std::int64_t row_weight(const tile_program& p, const row_loops& loops) {
 void run_batches(const tile_program& p, const launch& l, const row_loops& loops) {
   const std::int64_t row = loops.row(), rows = loops.rows(), inner = loops.kept.empty() ? 1 : loops.kept.back();
   const std::int64_t batch = std::min(inner, p.blocks()->batch_for(row)), stride = block_program::row_stride(row);
-  const std::int64_t tasks = tasks_of_rows(1, rows, row_weight(p, loops), batch, l.pool->size());
+  const std::int64_t weight = row_weight(p, loops);
+  const std::int64_t tasks =
+      rows * weight < least_shared(p) ? 1 : tasks_of_rows(1, rows, weight, batch, l.pool->size());
   const std::size_t each = batch_scratch_bytes(p, loops);
   const auto body = [&](std::int64_t task, unsigned worker) {
     std::byte* const scratch = l.scratch.data() + worker * each;
@@ -274,7 +276,7 @@ void run_loops(const tile_program& p, const launch& l, const row_loops& loops) {
   if (const auto e = joined_rows(p, loops)) return run_expanded(p, l, loops, *e);
   if (level_by_level(p, loops)) return run_batches(p, l, loops);
   const std::size_t each = p.scratch_bytes(row);
-  const std::int64_t grain = task_elements(p);
+  const std::int64_t grain = task_elements(p, rows * row);
   const bool cut = !p.reduces();      // without folds a long row is cut as well
   constexpr std::int64_t unit = 256;  // pieces are whole lines, so that vectors stay aligned
   const unsigned threads = l.pool->size();
@@ -311,7 +313,8 @@ class rows_kernel final : public kernel {
   }
   void run(const launch& l) const override {
     const row_loops loops = loops_of(program_, l.in, l.out);
-    if (!pair_.run || !run_pairs(pair_, l, loops, task_elements(program_))) run_loops(program_, l, loops);
+    if (!pair_.run || !run_pairs(pair_, l, loops, task_elements(program_, loops.rows() * loops.row())))
+      run_loops(program_, l, loops);
   }
 
  private:
