@@ -116,10 +116,16 @@ inline double products_left(const std::string& kernel) {
   return along(rows) * along(columns);
 }
 
-/// Milliseconds that the steps of a run would take if each reached the greater of two measured rates: that of the
-/// products left after Winograd, and that of its bytes. Constants are read from where all of them fit; other operands
-/// and results are touched as often as the step's own bytes are.
-inline double bound_ms(const compile_report& report, const bindings& sizes, const machine_rates& most) {
+/// What a step would take at two measured rates: that of the products left after Winograd, and that of its bytes.
+struct step_bound {
+  double products = 0, bytes = 0;  ///< ms
+  double ms() const { return std::max(products, bytes); }
+};
+
+/// The bound of each step of a report. Constants are read from where all of them fit; other operands and results are
+/// touched as often as the step's own bytes are.
+inline std::vector<step_bound> step_bounds(const compile_report& report, const bindings& sizes,
+                                           const machine_rates& most) {
   const auto amount = [&](dimension d) {
     small_vector<dimension> needed;
     collect_symbols(d, needed);
@@ -127,8 +133,9 @@ inline double bound_ms(const compile_report& report, const bindings& sizes, cons
       if (!sizes.find(s)) return 0.0;
     return static_cast<double>(sizes.evaluate(d));
   };
-  double constants = 0, ms = 0;
+  double constants = 0;
   for (const step_info& step : report.steps) constants += static_cast<double>(step.packed_bytes);
+  std::vector<step_bound> bounds;
   for (const step_info& step : report.steps) {
     const dtype type = step.inputs.empty() ? dtype::f32 : step.inputs[0].type;
     const auto rate = most.product.find(type == dtype::u8 ? dtype::i8 : type);
@@ -138,9 +145,26 @@ inline double bound_ms(const compile_report& report, const bindings& sizes, cons
     const double others = std::max(0.0, bytes - packed);
     const double memory =
         packed / machine_rates::at(most.read, constants) + others / machine_rates::at(most.copy, others);
-    ms += std::max(products, memory) * 1e3;
+    bounds.push_back({products * 1e3, memory * 1e3});
   }
+  return bounds;
+}
+
+/// Milliseconds that a run would take if each of its steps reached its bound.
+inline double bound_ms(const compile_report& report, const bindings& sizes, const machine_rates& most) {
+  double ms = 0;
+  for (const step_bound& b : step_bounds(report, sizes, most)) ms += b.ms();
   return ms;
+}
+
+/// The sizes of symbols that a model's inputs give.
+inline bindings sizes_of(const executable& own, const std::vector<argument>& inputs) {
+  bindings sizes;
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    for (std::size_t i = 0; i < inputs[k].get_shape().rank(); ++i)
+      if (const dimension d = own.inputs()[k].type.lens[i]; is_symbol(d))
+        sizes.bind(d, inputs[k].get_shape().lens[i].value());
+  return sizes;
 }
 
 }  // namespace kiln::bench

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -66,11 +67,11 @@ void depthwise(builder& b, std::int64_t batch, std::int64_t channels, std::int64
   b.output((y + some_weights(b, {channels, 1, 1})).relu().transpose({0, 2, 3, 1}));
 }
 
-// Of a prompt of 2048 tokens, four sequences of them.
-void long_attention(builder& b, bool causal) {
+// Attention of a prompt to itself, [batch, heads, tokens, depth].
+void prompt_attention(builder& b, const dims& lens, bool causal) {
   constexpr dtype t = dtype::f16;
-  const dims lens{4, 32, 2048, 128};
-  b.output(b.add(op::attention{.scale = 0.088388f, .causal = causal}, b.input("q", t, lens), b.input("k", t, lens),
+  const float scale = 1 / std::sqrt(static_cast<float>(lens[3].value()));
+  b.output(b.add(op::attention{.scale = scale, .causal = causal}, b.input("q", t, lens), b.input("k", t, lens),
                  b.input("v", t, lens)));
 }
 
@@ -126,9 +127,19 @@ const std::vector<bench_case>& cases() {
        }},
       {"attention_512",
        [](builder& b) {
-         const dims lens{16, 12, 512, 64};
-         b.output(b.add(op::attention{.scale = 0.125f}, b.input("q", t, lens), b.input("k", t, lens),
-                        b.input("v", t, lens)));
+         prompt_attention(b, {16, 12, 512, 64}, false);
+       }},
+      {"attention_512_causal",
+       [](builder& b) {
+         prompt_attention(b, {16, 12, 512, 64}, true);
+       }},
+      {"attention_4096",
+       [](builder& b) {
+         prompt_attention(b, {2, 16, 4096, 64}, false);
+       }},
+      {"attention_4096_causal",
+       [](builder& b) {
+         prompt_attention(b, {2, 16, 4096, 64}, true);
        }},
       {"attention_decode",
        [](builder& b) {
@@ -136,8 +147,14 @@ const std::vector<bench_case>& cases() {
          b.output(b.add(op::attention{.scale = 0.125f}, b.input("q", t, {4, 32, 1, 128}), b.input("k", t, cache),
                         b.input("v", t, cache)));
        }},
-      {"attention_long", [](builder& b) { long_attention(b, false); }},
-      {"attention_causal", [](builder& b) { long_attention(b, true); }},
+      {"attention_long",
+       [](builder& b) {
+         prompt_attention(b, {4, 32, 2048, 128}, false);
+       }},
+      {"attention_causal",
+       [](builder& b) {
+         prompt_attention(b, {4, 32, 2048, 128}, true);
+       }},
       {"conv_56",
        [](builder& b) {
          b.output(b.input("x", t, {16, 64, 56, 56}).conv(some_weights(b, {64, 64, 3, 3}), {.pads = {1, 1, 1, 1}}));

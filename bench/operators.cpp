@@ -53,16 +53,6 @@ executable load(const settings& s, const std::filesystem::path& model) {
   return compile(onnx::read_model(model.string()).graph, eigen_target(), options);
 }
 
-// The sizes of symbols that a model's inputs give.
-bindings sizes_of(const executable& own, const std::vector<argument>& inputs) {
-  bindings sizes;
-  for (std::size_t k = 0; k < inputs.size(); ++k)
-    for (std::size_t i = 0; i < inputs[k].get_shape().rank(); ++i)
-      if (const dimension d = own.inputs()[k].type.lens[i]; is_symbol(d))
-        sizes.bind(d, inputs[k].get_shape().lens[i].value());
-  return sizes;
-}
-
 struct dropped : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -111,7 +101,7 @@ std::string measure(const std::string& library, const case_row& row, const setti
                      row.tolerance < 0 || apart <= row.tolerance ? "ok" : "wrong", times.own * 1e3, times.peer * 1e3,
                      times.ratio, times.best_ratio, peer_load / own_load, own_load, apart, fmt::join(references, ","),
                      in_short(fmt::format("{}", fmt::join(kernels, ","))),
-                     bench::bound_ms(own->report(), sizes_of(*own, inputs), most) * 1e3);
+                     bench::bound_ms(own->report(), bench::sizes_of(*own, inputs), most) * 1e3);
 }
 
 double status_mib(const std::string& field) {

@@ -25,7 +25,15 @@ def cases():
     yield "reduce_columns", lambda x: x.sum(0), [rows()]
     yield "reduce_all", lambda x: x.sum(), [rows()]
     heads = lambda: tensor(16, 12, 512, 64)
+    causal = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    shared = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
     yield "attention_512", F.scaled_dot_product_attention, [heads(), heads(), heads()]
+    yield "attention_512_causal", causal, [heads(), heads(), heads()]
+    many = lambda: tensor(2, 16, 4096, 64)
+    yield "attention_4096", F.scaled_dot_product_attention, [many(), many(), many()]
+    yield "attention_4096_causal", causal, [many(), many(), many()]
+    cache = lambda: tensor(4, 8, 8192, 128)
+    yield "attention_decode", shared, [tensor(4, 32, 1, 128), cache(), cache()]
     last = torch.channels_last
     for name, batch, channels, size, stride in [("112", 16, 96, 112, 2), ("56", 16, 144, 56, 1), ("14", 16, 576, 14, 1),
                                                 ("one", 1, 144, 56, 1)]:
@@ -49,8 +57,7 @@ def cases():
         yield f"bert_base_{batch}", lambda ids: bert(ids)[0], [torch.randint(0, 30000, (batch, tokens), device="cuda")]
     long = lambda: tensor(4, 32, 2048, 128)
     yield "attention_long", F.scaled_dot_product_attention, [long(), long(), long()]
-    yield "attention_causal", lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), [
-        long(), long(), long()]
+    yield "attention_causal", causal, [long(), long(), long()]
     for name, rows, width, to in [("dense_up", 16384, 768, 3072), ("dense_down", 16384, 3072, 768),
                                   ("decode_1", 1, 4096, 14336), ("decode_16", 16, 4096, 14336)]:
         f = (lambda x, w, b: F.gelu(x @ w + b)) if name == "dense_up" else lambda x, w, b: x @ w + b

@@ -72,6 +72,17 @@ std::size_t resident_at_last(const std::byte* at, std::size_t bytes, std::size_t
 std::ptrdiff_t threads_here() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
 }
+// Made before what the library keeps, so that it goes after it: then no thread of the library runs code or reads memory
+// that is gone.
+constexpr int left_thread = 9;
+struct no_thread_left {
+  const std::ptrdiff_t before = threads_here();
+  ~no_thread_left() {
+    if (threads_here() > before) std::_Exit(left_thread);
+  }
+};
+const no_thread_left after_the_library;
+
 // How many there are once they are `wanted`, or in the end.
 std::ptrdiff_t threads_at_last(std::ptrdiff_t wanted) {
   const auto end = clock::now() + std::chrono::seconds(20);
@@ -245,6 +256,7 @@ TEST_F(pages, are_those_of_a_forked_process) {
   EXPECT_EQ(of_child(go_on), 0) << "before the thread starts";
   load(120 * mib, true, true);
   EXPECT_EQ(of_child(leave), 0) << "while it waits for its time";
+  EXPECT_EQ(of_child([] { load(150 * mib, true, true); }), 0) << "and leaves no thread";
   EXPECT_EQ(of_child(go_on), 0) << "while it waits for its time";
   {
     const page_scope scope(true);

@@ -1,6 +1,10 @@
 // Convolutions through the Eigen target: attributes, ranks, weights of either kind, epilogues.
 #include <gmock/gmock.h>
 
+#include <cmath>
+
+#include "kiln/op/ops.hpp"
+#include "kiln/pass/pipeline.hpp"
 #include "runtime/compare.hpp"
 
 namespace kiln::testing {
@@ -271,6 +275,53 @@ TEST(convolution_epilogue, symbolic_sizes_and_weights) {
     e.run(w, in, out);
     for (std::size_t k = 0; k < out.size(); ++k) expect_close(out[k], expected[k], {5e-5, 5e-5});
   }
+}
+
+// A product after the unit must not take its half, which would leave an error function.
+TEST(convolution_epilogue, a_spelled_gelu_between_products_is_that_op) {
+  const auto make = [](builder& b) {
+    const value x = b.input("x", dtype::f32, {2, 5, 9, 8});
+    const auto weights = [&](const dims& lens, unsigned seed) {
+      return b.constant(random_argument({dtype::f32, lens}, seed, -.3, .3).to_literal());
+    };
+    const value y = x.conv(weights({20, 5, 1, 1}, 2), {});
+    b.output((y * ((y / std::sqrt(2.0f)).erf() + 1.0f) * 0.5f).conv(weights({7, 20, 1, 1}, 3), {}));
+  };
+  expect_same(make, {1e-4, 1e-4});
+  builder b;
+  make(b);
+  program p = b.finish();
+  optimize(p, {.fuse = false}, eigen_target().passes());
+  std::size_t units = 0;
+  for (const std::uint32_t i : p.main().order())
+    units += p.main()[i].kind == instruction_kind::op && p.main()[i].op.is<op::gelu>();
+  EXPECT_EQ(units, 1u);
+}
+
+// Both forms, after biases, in either layout and after products.
+TEST(convolution_epilogue, gelus_follow_biases) {
+  for (const bool by_tanh : {false, true})
+    for (const std::int64_t channels : {3, 20, 67, 96}) {
+      SCOPED_TRACE(::testing::Message() << channels << by_tanh);
+      const auto random = [](builder& b, const dims& lens, unsigned seed) {
+        return b.constant(random_argument({dtype::f32, lens}, seed, -1, 1).to_literal());
+      };
+      const op::gelu unit{by_tanh};
+      expect_same(
+          [&](builder& b) {
+            const value x = b.input("x", dtype::f32, {2, 5, 9, 8});
+            const value y = x.conv(random(b, {channels, 5, 3, 3}, 2), {.pads = {1, 1, 1, 1}});
+            const value z = b.add(unit, y.add_along(1, random(b, {channels}, 3)));
+            b.output(b.add(unit, z.conv(random(b, {channels, channels, 1, 1}, 4), {})));
+          },
+          {2e-4, 2e-4});
+      expect_same(
+          [&](builder& b) {
+            const value x = b.input("x", dtype::f32, {40, 70});
+            b.output(b.add(unit, x.dot(random(b, {70, channels}, 5)) + random(b, {channels}, 6)));
+          },
+          {2e-4, 2e-4});
+    }
 }
 
 }  // namespace

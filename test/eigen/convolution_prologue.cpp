@@ -88,6 +88,55 @@ TEST(convolution_prologue, parts_of_that) {
   expect_prologue([](builder& b, const value& x) { return (x * by_channel(b, x, 1)).relu(); });
 }
 
+// Factors that the run computes, for each channel of each image. Large images take them as a prologue where vectors
+// multiply, as they do for few outputs.
+TEST(convolution_prologue, squeeze_and_excitation) {
+  const image large[] = {{"channels fill vectors", {1, 64, 40, 37}, 20},
+                         {"a part of a vector", {1, 37, 50, 41}, 11},
+                         {"two images", {2, 70, 30, 21}, 31},
+                         {"signals", {3, 33, 1050}, 20},
+                         {"NHWC", {1, 64, 40, 37}, 20, true},
+                         {"NHWC, a part of a vector", {1, 37, 50, 41}, 11, true},
+                         {"NHWC, two images", {2, 70, 30, 21}, 31, true},
+                         {"NHWC, many channels", {3, 1300, 5, 5}, 28, true}};
+  for (const image& i : large) {
+    SCOPED_TRACE(i.name);
+    const auto make = [&](builder& b) {
+      const value in = b.input("x", dtype::f32, i.x), x = i.last ? nhwc(b, in) : in;
+      ints axes{2};
+      if (i.x.size() == 4) axes.push_back(3);
+      const value gate = conv1x1(b, x.reduce_mean(axes), i.x[1].value()).sigmoid();
+      b.output(conv1x1(b, x * gate, i.out));
+    };
+    expect_prologues(make, 1);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(convolution_prologue, gates_of_small_images_stay_steps) {
+  expect_prologues(
+      [](builder& b) {
+        const value x = nhwc(b, b.input("x", dtype::f32, {2, 64, 14, 14}));
+        b.output(conv1x1(b, x * conv1x1(b, x.reduce_mean({2, 3}), 64).sigmoid(), 20));
+      },
+      0);
+}
+
+TEST(convolution_prologue, gates_of_all_images_and_gates_apart) {
+  const auto gated = [](const dims& lens, auto&& view) {
+    return [=](builder& b) {
+      const value x = nhwc(b, b.input("x", dtype::f32, {3, 40, 29, 27}));
+      b.output(conv1x1(b, (x * view(b.input("gate", dtype::f32, lens)) * 1.0F).relu(), 30));
+    };
+  };
+  expect_prologues(gated({1, 40, 1, 1}, [](const value& g) { return g; }), 1);
+  expect_prologues(gated({3, 40, 1, 1}, [](const value& g) { return g; }), 1);
+  // factors of adjacent channels lie apart
+  expect_prologues(gated({40, 3, 1, 1}, [](const value& g) { return g.transpose({1, 0, 2, 3}); }), 1);
+  expect_prologues(gated({3, 1, 1, 1}, [](const value& g) { return g; }), 1);  // a number for each image
+  expect_prologues(gated({3, 40, 29, 1}, [](const value& g) { return g; }), 0);
+}
+
 TEST(convolution_prologue, numbers_that_all_channels_share) {
   expect_prologue([](builder&, const value& x) { return (x * 0.75F + 0.125F).relu(); });
 }
@@ -233,6 +282,16 @@ TEST(convolution_prologue, extents_that_only_the_run_knows) {
   };
   for (const std::int64_t height : {1, 9, 30})
     expect_same(make, std::vector{random_argument({dtype::f32, {2, 24, height, 8}}, 1)}, {5e-5, 5e-5});
+  EXPECT_EQ(prologues(make), 1u);
+}
+
+TEST(convolution_prologue, gates_of_extents_that_only_the_run_knows) {
+  const auto make = [](builder& b) {
+    const value x = b.input("x", dtype::f32, {dimension::symbol("n"), 90, dimension::symbol("h"), 24});
+    b.output(conv1x1(b, x * conv1x1(b, x.reduce_mean({2, 3}), 90).sigmoid(), 20));
+  };
+  for (const std::int64_t height : {2, 9, 30})
+    expect_same(make, std::vector{random_argument({dtype::f32, {2, 90, height, 24}}, 1)}, {5e-5, 5e-5});
   EXPECT_EQ(prologues(make), 1u);
 }
 

@@ -83,6 +83,33 @@ TEST(images, a_reduction_reads_nhwc) {
   EXPECT_THAT(remarks([](const value& x) { return x.softmax(1); }), ::testing::Not(both));
 }
 
+// Norms of all channels and pixels, as exporters spell them over merged dims, leave images as they are laid out.
+TEST(images, norms_over_whole_images) {
+  for (const dims& lens : {dims{1, 5, 61, 57}, {3, 40, 29, 31}, {1, 64, 56, 56}, {8, 33, 30, 17}, {2, 7, 9, 5}})
+    for (const bool last : {false, true}) {
+      const auto make = [&](builder& b) {
+        const dimension n = lens[0], all = lens[1] * lens[2] * lens[3];
+        const std::int64_t channels = lens[1].value();
+        const auto norm = [&](const value& x, unsigned seed) {
+          const value y = x.reshape({n, 1, all}).normalize({2}, 1e-5).reshape(lens);
+          return y * y.make_along(1, weights(b, {channels}, seed)) + y.make_along(1, weights(b, {channels}, seed + 1));
+        };
+        value x = layer(b, b.input("x", dtype::f32, lens), channels, 3);
+        x = layer(b, norm(x, 5), channels, 1) + norm(x, 7);
+        b.output(last ? norm(x, 9) : layer(b, norm(x, 9), 16, 3).reduce_mean({2, 3}));
+      };
+      SCOPED_TRACE(::testing::Message() << lens[1].value() << " channels, the norm last: " << last);
+      expect_same(make, close);
+      compile_options alone = plain_options();
+      alone.pool = std::make_shared<thread_pool>(1);
+      const auto in = random_inputs(make);
+      expect_close(compile_eigen(make, alone).run(in)[0], reference_run(make, in)[0], close);
+      if (!last && lens[1].value() >= 32) {
+        EXPECT_EQ(copies(compile_eigen(make)), 0u);
+      }
+    }
+}
+
 TEST(images, values_that_others_read_too) {
   expect_same(
       [](builder& b) {

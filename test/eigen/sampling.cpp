@@ -2,10 +2,10 @@
 // as gathers.
 #include <gmock/gmock.h>
 
+#include "eigen/expanded.hpp"
 #include "kiln/op/nn/grid_sample.hpp"
 #include "kiln/op/nn/resample.hpp"
 #include "kiln/op/nn/roi_align.hpp"
-#include "kiln/pass/expand_sampling.hpp"
 #include "runtime/compare.hpp"
 
 namespace kiln::testing {
@@ -337,15 +337,6 @@ TEST(roi_align, takes_any_number_of_samples) {
   }
 }
 
-// Gathers and pointwise ops in their place.
-void expect_expanded(const std::function<void(builder&)>& make, std::span<const argument> in, tolerance t) {
-  builder b;
-  make(b);
-  const auto plain = without_sampling(b.finish());
-  ASSERT_TRUE(plain.has_value());
-  EXPECT_FALSE(without_sampling(*plain).has_value());
-  expect_close(compile(program(*plain), eigen_target(), plain_options()).run(in)[0], reference_run(make, in)[0], t);
-}
 TEST(expand_sampling, resample_is_gathers) {
   for (const dtype type : {dtype::f32, dtype::u8, dtype::i8})
     for (const bool weighted : {false, true}) {
@@ -361,24 +352,6 @@ TEST(expand_sampling, resample_is_gathers) {
       };
       expect_expanded(make, random_inputs(make, 3, -100, 300), {1e-5, is_float(type) ? 1e-4 : 0});
     }
-}
-TEST(expand_sampling, grid_sample_is_gathers) {
-  using op::sampling_mode, op::sampling_padding;
-  for (const sampling_mode mode : {sampling_mode::nearest, sampling_mode::linear, sampling_mode::cubic})
-    for (const sampling_padding padding :
-         {sampling_padding::zeros, sampling_padding::border, sampling_padding::reflection})
-      for (const bool corners : {false, true})
-        for (const bool normalized : {true, false}) {
-          const auto make = [&](builder& b) {
-            const value x = b.input("x", dtype::f32, {2, 3, 5, 1});
-            b.output(b.add(op::grid_sample{mode, padding, corners, normalized}, x,
-                           b.input("grid", dtype::f32, {2, 4, 6, 2})));
-          };
-          std::vector<argument> in = random_inputs(make, 5);
-          in[1] = random_argument({dtype::f32, {2, 4, 6, 2}}, 9, -2.5, normalized ? 2.5 : 9);
-          expect_expanded(make, in, {1e-5, 1e-5});
-          if (::testing::Test::HasFailure()) return;
-        }
 }
 
 }  // namespace

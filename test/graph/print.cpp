@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "kiln/graph/builder.hpp"
 
 namespace kiln {
@@ -43,6 +45,21 @@ TEST(print, is_the_same_text_in_constant_evaluation_and_at_run_time) {
   static_assert(print(every_kind<static_builder<>>()) == text(every_kind_text));
 #endif
   EXPECT_EQ(print(every_kind<builder>()).view(), every_kind_text);
+}
+
+// Of a file's weights only a few pages are read.
+TEST(print, tells_large_constants_apart_by_some_elements) {
+  const auto printed = [](std::size_t count, std::size_t changed) {
+    std::vector<float> values(count, 1);
+    values[changed] = 2;
+    builder b;
+    b.output(b.constant<float>(dtype::f32, {static_cast<std::int64_t>(count)}, values));
+    return print(b.finish()).str();
+  };
+  EXPECT_NE(printed(4096, 1), printed(4096, 2));
+  EXPECT_EQ(printed(100000, 1), printed(100000, 2)) << "neither is read";
+  EXPECT_NE(printed(100000, 0), printed(100000, 99999));
+  EXPECT_NE(printed(100000, 0), printed(100000, 1));
 }
 
 TEST(print, symbols_bodies_and_empty_constants) {

@@ -65,10 +65,15 @@ TEST(device_attention, blocks_have_as_many_units_as_fill_the_device) {
     int depth;
     bool causal, masked;
     int groups, keys;
+    std::int64_t all_keys = 0;  // as many as queries where 0
   };
   const hip::architecture where = hip::architecture::named("sm_90");
   for (const row& r : {row{{16, 12, 512}, 12, 64, false, false, 4, 64},
-                       {{16, 12, 512}, 12, 64, true, false, 2, 128},
+                       // in causal attention four where queries see few keys in the mean
+                       {{16, 12, 512}, 12, 64, true, false, 4, 64},
+                       {{16, 12, 1024}, 12, 64, true, false, 2, 128},
+                       {{16, 12, 512}, 12, 64, true, false, 2, 128, 641},
+                       {{16, 12, 512}, 12, 64, true, true, 2, 128},
                        {{16, 12, 512}, 12, 64, false, true, 2, 128},
                        {{16, 12, 512}, 12, 72, false, false, 2, 128},
                        {{16, 12, 512}, 12, 128, true, false, 2, 128},
@@ -86,7 +91,8 @@ TEST(device_attention, blocks_have_as_many_units_as_fill_the_device) {
                        {{1, 128, 2048}, 8, 128, true, false, 2, 128}}) {
     SCOPED_TRACE(std::to_string(r.queries[1]) + " heads, " + std::to_string(r.queries[2]) + " queries of " +
                  std::to_string(r.depth));
-    const hip::wgmma_tiles found(r.queries, r.kv_heads, r.depth, r.causal, r.masked, where);
+    const hip::wgmma_tiles found(r.queries, r.kv_heads, r.all_keys == 0 ? r.queries[2] : r.all_keys, r.depth, r.causal,
+                                 r.masked, where);
     EXPECT_EQ(found.groups, r.groups);
     EXPECT_EQ(found.keys, r.keys);
   }

@@ -147,9 +147,11 @@ TEST(tile_kernels, what_only_sm_90_has_compiles) {
   for (const sizes& z : {sizes{16, 12, 512, 64, false, 4},
                          {1, 132, 128, 64, false, 2},
                          {16, 12, 512, 128, true, 2},
+                         {16, 12, 512, 64, true, 4},
+                         {16, 12, 1024, 64, true, 2},
                          {1, 132, 64, 64, false, 1},
                          {2, 128, 64, 128, true, 1}}) {
-    const hip::wgmma_tiles tiles({z.batch, z.heads, z.queries}, z.heads, z.depth, z.causal, false,
+    const hip::wgmma_tiles tiles({z.batch, z.heads, z.queries}, z.heads, z.queries, z.depth, z.causal, false,
                                  hip::architecture::named("sm_90"));
     EXPECT_EQ(tiles.groups, z.groups) << count;
     const std::string n = std::to_string(count++);
@@ -159,21 +161,20 @@ TEST(tile_kernels, what_only_sm_90_has_compiles) {
   }
   const auto x = b.input("x", t, {128, 3072}), w = b.input("w", t, {3072, 768});
   b.output((x.dot(w) + b.input("bias", t, {768})).gelu());
-  EXPECT_EQ(compile(b.finish(), target_for("sm_90")).report().steps.size(), 6u);
+  EXPECT_EQ(compile(b.finish(), target_for("sm_90")).report().steps.size(), 8u);
 }
-// Every tile of wgmma, for factors of either order; the copy unit reads those that lie along the depth. Results leave
-// through boxes, with or without an operand that is brought, or, of 32 bits, through sums.
+// Every tile of wgmma, for factors of either order. Results leave through boxes, with or without an operand that is
+// brought, or, of 32 bits, through sums.
 TEST(tile_kernels, tiles_of_wgmma_compile) {
   if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
   const hip::architecture where = hip::architecture::named("sm_90");
   for (const bool turned : {false, true}) {
     using kind = std::tuple<bool, bool, int, int>;  // in turns, alternate, columns, boxes
     std::set<kind> kinds, expected = {{false, false, 64, 0}, {false, false, 128, 0}, {false, false, 256, 0}};
-    if (!turned)
-      for (const int cols : {64, 128, 256})
-        for (const int boxes : {0, cols == 256 ? 2 : 3, 4})
-          for (const bool alternate : {false, true})
-            if (cols < 256 || !alternate) expected.emplace(true, alternate, cols, boxes);
+    for (const int cols : {64, 128, 256})
+      for (const int boxes : {0, cols == 256 ? 2 : 3, 4})
+        for (const bool alternate : {false, true})
+          if (cols < 256 || !alternate) expected.emplace(true, alternate, cols, boxes);
     for (const dtype result : {dtype::f16, dtype::f32})
       for (const bool adds : {true, false}) {
         hip::gemm_problem p = product_of(1024, 1024, 1024, adds);

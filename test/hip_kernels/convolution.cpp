@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <set>
 
 #include "emulated_device.hpp"
 #include "kiln/backend/hip/kernels/atom/atom_fma.hpp"
@@ -16,11 +15,11 @@ namespace {
 
 using namespace kiln::gpu;
 
-struct stores {
+template <class Place> struct stores_to {
   static constexpr int width = 1;
   static constexpr bool along_rows = false;
   static constexpr int expected = 0;
-  result_place<float, true> place;
+  Place place;
   template <int V> struct operands {};
   template <int V> void read(operands<V>&, const position&, int) const {}
   template <class S, int V> void apply(S (&v)[V], const operands<V>&, const position& p, int count) const {
@@ -28,12 +27,54 @@ struct stores {
   }
 };
 
+using stores = stores_to<result_place<float, true>>;
+
 struct sizes {
   int batch, channels, filters;
   int in[3], out[3];
   int stride[3], dilation[3], pad[3];
 };
 constexpr int planes = 2, rows = 3, cols = 2;  // of the kernel
+
+int place_in(const int (&extent)[3], const int (&at)[3]) { return (at[0] * extent[1] + at[1]) * extent[2] + at[2]; }
+
+// A convolution by its definition: a window forwards gathers, one backwards scatters. `weight(filter, tap, channel)`.
+template <class Weight>
+std::vector<double> by_definition(const sizes& z, bool backwards, const int (&kernel)[3], const int (&stride)[3],
+                                  const std::vector<float>& x, const Weight& weight) {
+  const int in = z.in[0] * z.in[1] * z.in[2], pixels = z.out[0] * z.out[1] * z.out[2];
+  std::vector<double> expected(static_cast<std::size_t>(z.batch * z.filters * pixels), 0);
+  const auto each = [](const int(&extent)[3], auto&& f) {
+    for (int p = 0; p < extent[0]; ++p)
+      for (int r = 0; r < extent[1]; ++r)
+        for (int c = 0; c < extent[2]; ++c) {
+          const int at[3] = {p, r, c};
+          f(at);
+        }
+  };
+  const auto& from = backwards ? z.in : z.out;
+  const auto& to = backwards ? z.out : z.in;
+  for (int n = 0; n < z.batch; ++n)
+    for (int f = 0; f < z.filters; ++f)
+      each(from, [&](const int(&p)[3]) {
+        each(kernel, [&](const int(&k)[3]) {
+          int q[3];
+          bool inside = true;
+          for (int d = 0; d < 3; ++d) {
+            q[d] = p[d] * stride[d] + k[d] * z.dilation[d] - z.pad[d];
+            inside = inside && q[d] >= 0 && q[d] < to[d];
+          }
+          if (!inside) return;
+          const int image = backwards ? place_in(z.in, p) : place_in(z.in, q),
+                    out = backwards ? place_in(z.out, q) : place_in(z.out, p);
+          for (int c = 0; c < z.channels; ++c)
+            expected[static_cast<std::size_t>((n * z.filters + f) * pixels + out)] +=
+                double{x[static_cast<std::size_t>((n * in + image) * z.channels + c)]} *
+                double{weight(f, place_in(kernel, k), c)};
+        });
+      });
+  return expected;
+}
 
 // Images in NHWC, weights [filters, channels / Together, taps, Together].
 template <bool Backwards, int StridePlanes, int StrideRows, int StrideCols, int channels = 3, int Together = channels>
@@ -63,42 +104,10 @@ void check(const sizes& z) {
   run_grid(tiles_m * tiles_n, 1, 64, memory_of_gemm<atom, tile, A, B>.bytes(),
            [&](char* shared) { gemm<atom, tile>(a, b, result, s, shared); });
 
-  // the same by its definition: a window forwards gathers, one backwards scatters
-  std::vector<double> expected(y.size(), 0);
-  const auto each = [](const int(&extent)[3], auto&& f) {
-    for (int p = 0; p < extent[0]; ++p)
-      for (int r = 0; r < extent[1]; ++r)
-        for (int c = 0; c < extent[2]; ++c) {
-          const int at[3] = {p, r, c};
-          f(at);
-        }
-  };
   constexpr int kernel[3] = {planes, rows, cols}, stride[3] = {StridePlanes, StrideRows, StrideCols};
-  const auto& from = Backwards ? z.in : z.out;
-  const auto& to = Backwards ? z.out : z.in;
-  for (int n = 0; n < z.batch; ++n)
-    for (int f = 0; f < z.filters; ++f)
-      each(from, [&](const int(&p)[3]) {
-        each(kernel, [&](const int(&k)[3]) {
-          int q[3];
-          bool inside = true;
-          for (int d = 0; d < 3; ++d) {
-            q[d] = p[d] * stride[d] + k[d] * z.dilation[d] - z.pad[d];
-            inside = inside && q[d] >= 0 && q[d] < to[d];
-          }
-          if (!inside) return;
-          const auto place = [](const int(&extent)[3], const int(&at)[3]) {
-            return (at[0] * extent[1] + at[1]) * extent[2] + at[2];
-          };
-          const int image = Backwards ? place(z.in, p) : place(z.in, q),
-                    out = Backwards ? place(z.out, q) : place(z.out, p);
-          for (int c = 0; c < channels; ++c)
-            expected[static_cast<std::size_t>((n * z.filters + f) * pixels + out)] +=
-                double{x[static_cast<std::size_t>((n * in + image) * channels + c)]} *
-                double{w[static_cast<std::size_t>(f * taps * channels +
-                                                  (c / Together * taps + place(kernel, k)) * Together + c % Together)]};
-        });
-      });
+  const auto expected = by_definition(z, Backwards, kernel, stride, x, [&](int f, int tap, int c) {
+    return w[static_cast<std::size_t>(f * taps * channels + (c / Together * taps + tap) * Together + c % Together)];
+  });
   for (std::size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(static_cast<double>(y[i]), expected[i], 1e-4) << i;
 }
 
@@ -121,28 +130,83 @@ TEST(device_convolution, backwards) {
   check<true, 2, 3, 2>({1, 3, 35, {2, 3, 2}, {3, 8, 4}, {}, {1, 1, 2}, {1, 0, 1}});
 }
 
-// A phase's places reach its own first tap, and no two phases have a place in common.
-template <int Rows, int Cols, int PadRows, int PadCols> void check_phases() {
-  constexpr int row_step = 1000, col_step = 10;
-  float results[Rows * row_step];
-  std::set<std::pair<i64, i64>> seen;
-  for (int number = 0; number < Rows * Cols; ++number) {
-    image_argument<float> image{};
-    image.pad_rows = PadRows / Rows, image.pad_cols = PadCols / Cols;
-    result_argument<float> place{results, {Rows * row_step, 0, Cols * col_step, 1}, 1};
-    shift_to_phase<Rows, Cols, PadRows % Rows, PadCols % Cols>(image, place, number);
-    const i64 row = (place.base - results) / row_step, col = (place.base - results) % row_step / col_step;
-    EXPECT_EQ((row + PadRows) % Rows, number / Cols);
-    EXPECT_EQ((col + PadCols) % Cols, number % Cols);
-    EXPECT_EQ(image.pad_rows, (row + PadRows) / Rows);
-    EXPECT_EQ(image.pad_cols, (col + PadCols) / Cols);
-    EXPECT_TRUE(row < Rows && col < Cols && seen.emplace(row, col).second) << number;
+// All phases of a transposed convolution as the batch of one product, with and without splits of its depth.
+template <phase_shape Shape> void check_phases(const sizes& z) {
+  constexpr int channels = 3, taps = Shape.taps();
+  const auto most = [](const phase_dim& d, int of) { return (of + d.stride - 1) / d.stride; };
+  const int in = z.in[0] * z.in[1] * z.in[2], pixels = z.out[0] * z.out[1] * z.out[2];
+  const auto x = random_values<float>(static_cast<std::size_t>(z.batch * in * channels), 1),
+             given = random_values<float>(static_cast<std::size_t>(z.filters * taps * channels), 2);
+  // the taps of a phase together
+  std::vector<int> order;
+  const int kernel[3] = {Shape.planes.taps, Shape.rows.taps, Shape.cols.taps},
+            stride[3] = {Shape.planes.stride, Shape.rows.stride, Shape.cols.stride};
+  for (int number = 0; number < Shape.phases(); ++number) {
+    const auto n = Shape.of(number);
+    for (int p = n.planes; p < kernel[0]; p += stride[0])
+      for (int r = n.rows; r < kernel[1]; r += stride[1])
+        for (int c = n.cols; c < kernel[2]; c += stride[2]) {
+          const int at[3] = {p, r, c};
+          order.push_back(place_in(kernel, at));
+        }
+  }
+  std::vector<float> w;
+  for (int f = 0; f < z.filters; ++f)
+    for (const int tap : order)
+      for (int c = 0; c < channels; ++c) w.push_back(given[static_cast<std::size_t>((f * taps + tap) * channels + c)]);
+
+  constexpr int most_planes = (Shape.planes.taps + Shape.planes.stride - 1) / Shape.planes.stride,
+                most_rows = (Shape.rows.taps + Shape.rows.stride - 1) / Shape.rows.stride,
+                most_cols = (Shape.cols.taps + Shape.cols.stride - 1) / Shape.cols.stride;
+  using A = image_operand<float, true, channels, 1, channels, most_rows, most_cols,
+                          image_places<most_planes, true, 1, 1, 1, !Shape.even()>>;
+  using B = matrix_operand<float, true, 1>;
+  A image{};
+  image.base = x.data(), image.image_step = i64{in} * channels, image.channel_step = 1, image.images = z.batch;
+  image.plane_step = i64{z.in[1]} * z.in[2] * channels, image.row_step = i64{z.in[2]} * channels;
+  image.col_step = channels, image.planes = z.in[0], image.height = z.in[1], image.width = z.in[2];
+  image.stride_planes = image.stride_rows = image.stride_cols = 1;
+  image.dilation_planes = image.dilation_rows = image.dilation_cols = 1;
+  using tile = block_tile<32, 32, 32, 2, 1, 2>;
+  using atom = atom_fma<float>;
+  const int all = z.batch * most(Shape.planes, z.out[0]) * most(Shape.rows, z.out[1]) * most(Shape.cols, z.out[2]);
+  const int tiles_m = (all + 31) / 32, tiles_n = (z.filters + 31) / 32, blocks = tiles_m * tiles_n * Shape.phases();
+  const auto expected = by_definition(z, true, kernel, stride, x, [&](int f, int tap, int c) {
+    return given[static_cast<std::size_t>((f * taps + tap) * channels + c)];
+  });
+  for (const int splits : {1, 2}) {
+    std::vector<float> y(static_cast<std::size_t>(z.batch * z.filters * pixels), 77),
+        partial(static_cast<std::size_t>(blocks * splits * 32 * 32), 77);
+    std::vector<int> arrivals(static_cast<std::size_t>(blocks), 0);
+    stores_to<phase_place<float>> to{};
+    to.place.base = y.data(), to.place.channels = channels;
+    to.place.step[0] = 1, to.place.step[2] = Shape.cols.stride, to.place.step[3] = pixels;
+    to.place.plane_step = z.out[1] * z.out[2], to.place.row_step = z.out[2];
+    to.place.image_lines = z.filters * pixels, to.place.plane_lines = Shape.planes.stride * z.out[1] * z.out[2];
+    to.place.row_lines = Shape.rows.stride * z.out[2];
+    run_grid(blocks, splits, 64, memory_of_gemm<atom, tile, A, B>.bytes(), [&](char* shared) {
+      A a = image;
+      B b{{w.data(), {0, 0}, taps * channels, 1}};
+      auto result = to;
+      gemm_sizes s{all,     z.filters,      most_planes * most_rows * most_cols * channels,
+                   tiles_m, tiles_n,        1,
+                   splits,  partial.data(), arrivals.data()};
+      shift_to_phase<Shape>(a, b, result.place, s, entry_of(s) / s.inner_batch);
+      gemm<atom, tile>(a, b, result, s, shared);
+    });
+    for (std::size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(static_cast<double>(y[i]), expected[i], 1e-4) << i;
   }
 }
 TEST(device_convolution, phases_part_the_result) {
-  check_phases<2, 2, 1, 1>();
-  check_phases<2, 3, 0, 5>();
-  check_phases<1, 4, 3, 2>();
+  // strides, taps, padding and places; uneven taps, places that strides don't divide, phases without a tap
+  check_phases<phase_shape{{}, {2, 4, 1, 8}, {2, 4, 1, 6}}>({2, 3, 5, {1, 4, 3}, {1, 8, 6}, {}, {1, 1, 1}, {0, 1, 1}});
+  check_phases<phase_shape{{}, {2, 3, 1, 7}, {2, 3, 0, 9}}>({2, 3, 40, {1, 4, 4}, {1, 7, 9}, {}, {1, 1, 1}, {0, 1, 0}});
+  check_phases<phase_shape{{2, 2, 0, 4}, {2, 2, 0, 6}, {2, 2, 0, 6}}>(
+      {2, 3, 5, {2, 3, 3}, {4, 6, 6}, {}, {1, 1, 1}, {0, 0, 0}});
+  check_phases<phase_shape{{2, 3, 1, 5}, {1, 2, 1, 2}, {3, 4, 2, 9}}>(
+      {2, 3, 4, {3, 3, 4}, {5, 2, 9}, {}, {1, 1, 1}, {1, 1, 2}});
+  check_phases<phase_shape{{}, {3, 2, 0, 8}, {2, 1, 0, 5}}>({1, 3, 4, {1, 3, 3}, {1, 8, 5}, {}, {1, 1, 1}, {0, 0, 0}});
+  check_phases<phase_shape{{}, {}, {4, 6, 5, 12}}>({2, 3, 4, {1, 1, 5}, {1, 1, 12}, {}, {1, 1, 1}, {0, 0, 5}});
 }
 
 // Groups of channels, two images, by the definition: forwards an output gathers, backwards an input scatters.

@@ -257,17 +257,25 @@ TEST_P(tile_kernels_on_device, volumes_and_transposed_convolutions) {
                        weights("twos", {4, 8, 1, 2})));
         b.output(b.add(op::deconvolution{.stride = {1, 2, 2}, .group = group}, b.input("volume", t, {1, 4, 3, 4, 5}),
                        weights("cubes", {4, 3, 2, 3, 3})));
+        // phases of different taps, some of them without any, over places that strides don't divide
+        const auto more = b.input("more", t, {2, 128, 5, 9});
+        b.output(b.add(op::deconvolution{.stride = {2, 2}, .pads = {1, 1, 1, 1}, .group = group}, more,
+                       weights("threes", {128, 16, 3, 3})));
+        b.output(b.add(op::deconvolution{.stride = {3, 2}, .output_padding = {1, 0}, .group = group}, more,
+                       weights("skips", {128, 8, 2, 1})));
+        b.output(b.add(op::deconvolution{.stride = {2, 2, 2}, .group = group}, b.input("block", t, {2, 32, 3, 4, 5}),
+                       weights("pairs", {32, 24, 2, 2, 2})));
       });
 }
 
-// Recurrent layers, where a cluster holds the matrix and where a launch makes each step.
+// Recurrent layers, where a cluster holds the matrix, as factors or as numbers, and where a launch makes each step.
 TEST_P(tile_kernels_on_device, recurrences) {
   const dtype t = GetParam();
   using f = op::cell_function;
   struct sizes {
     std::int64_t steps, batch, hidden;
   };
-  for (const sizes z : {sizes{9, 3, 64}, {5, 11, 256}, {6, 8, 512}, {3, 2, 40}, {4, 9, 96}})
+  for (const sizes z : {sizes{9, 3, 64}, {5, 11, 256}, {6, 8, 512}, {3, 2, 40}, {4, 9, 96}, {4, 3, 333}, {2, 5, 1200}})
     for (const op::cell_kind kind : {op::cell_kind::plain, op::cell_kind::gru, op::cell_kind::lstm})
       for (const bool other : {false, true}) {
         SCOPED_TRACE(std::to_string(z.hidden) + " " + std::to_string(static_cast<int>(kind)) + (other ? " other" : ""));

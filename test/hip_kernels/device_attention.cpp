@@ -19,6 +19,8 @@ TEST_P(attention_on_device, heads) {
                         {2, 2, 100, 100, 72},
                         {2, 1, 20, 20, 256},
                         {2, 1, 9, 20, 300},
+                        {6, 2, 5, 700, 40},  // few rows, whose keys warps and blocks share
+                        {4, 1, 2, 300, 256},
                         {64, 32, 70, 140, 128},  // blocks work tile after tile
                         {64, 64, 70, 140, 64},
                         {96, 48, 100, 70, 80},
@@ -40,6 +42,24 @@ TEST_P(attention_on_device, heads) {
           if (mask) in.push_back(*mask);
           b.output(b.add(op::attention{.scale = 0.2f, .causal = causal}, in));
         }
+    });
+  }
+}
+
+// Four groups of warps in causal attention, which see different steps of a tile; rows that see no key, heads that share
+// keys.
+TEST_P(attention_on_device, units_that_see_fewer_keys) {
+  const dtype t = GetParam();
+  if (t == dtype::f32) GTEST_SKIP() << "attention of 16-bit floats";
+  struct sizes {
+    std::int64_t kv, keys, depth;
+  };
+  for (const sizes z : {sizes{66, 230, 64}, {33, 150, 40}}) {
+    SCOPED_TRACE(z.keys);
+    check([&](builder& b) {
+      const value q = b.input("q", t, {2, 66, 200, z.depth}), k = b.input("k", t, {2, z.kv, z.keys, z.depth}),
+                  v = b.input("v", t, {2, z.kv, z.keys, z.depth});
+      b.output(b.add(op::attention{.scale = 0.2f, .causal = true}, q, k, v));
     });
   }
 }

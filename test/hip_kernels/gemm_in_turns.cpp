@@ -54,8 +54,28 @@ struct sizes {
   int pixels = 0;  // of lines of rows that lie apart, where there are such
 };
 
+// Rows of a factor along its depth or, turned, side by side.
+template <class T, bool Turned> struct factor_values {
+  int step;
+  std::vector<T> all;
+  factor_values(int rows, int depth, unsigned seed)
+      : step(Turned ? (rows + 7) / 8 * 8 + 8 : depth),
+        all(random_values<T>(static_cast<std::size_t>(step) * static_cast<std::size_t>(Turned ? depth : rows), seed)) {}
+  float at(int row, int k) const {
+    return widen(all[static_cast<std::size_t>(Turned ? k * step + row : row * step + k)]);
+  }
+  matrix_operand<T, !Turned, 16 / sizeof(T)> operand() const {
+    return {{all.data(), {0, 0}, Turned ? 1 : step, Turned ? step : 1}};
+  }
+  tensor_boxes boxes(int rows, int depth, int lines) const {
+    return Turned ? rows_of(all.data(), depth, rows, step, 64)
+                  : rows_of(all.data(), rows, depth, step, turns_tile::lines_of_box(rows, lines), sizeof(T));
+  }
+};
+
 // The left factor `a` is seen through `boxes_a`; `value(i, k)` is what it has for row i at depth k. Results are of To.
-template <class T, turns_tile Sized, bool Boxed, bool Apart = false, class To = T, class A, class Value>
+template <class T, turns_tile Sized, bool Boxed, bool Apart = false, class To = T, bool Turned = false, class A,
+          class Value>
 void check_of(const sizes& z, const A& a, const tensor_boxes& boxes_a, Value value) {
   static_assert(Sized.leaving_at() % 1024 == 0 && Sized.stages() >= 2);
   static_assert(Sized.shared_bytes() <= turns_tile::block_bytes);
@@ -63,10 +83,10 @@ void check_of(const sizes& z, const A& a, const tensor_boxes& boxes_a, Value val
   const int pixels = Apart ? z.pixels : z.rows, line = pixels * step + 3 * 8;
   const auto count = [](int n) { return static_cast<std::size_t>(n); };
   const std::size_t all = count(z.rows / pixels * line);
-  const auto b = random_values<T>(count(z.cols * z.depth), 2);
+  const factor_values<T, Turned> b(z.cols, z.depth, 2);
   const auto bias = random_values<To>(count(z.cols + 8), 3), operand = random_values<To>(all, 4);
   std::vector<To> c(all, narrow<To>(77.0f));
-  const matrix_operand<T, true, 16 / sizeof(T)> fb{{b.data(), {0, 0}, z.depth, 1}};
+  const auto fb = b.operand();
   const int of_line = Apart ? line : 0;
   const added<To, Boxed, Apart> result{{{c.data(), {of_line, 0, step, 1}, pixels}},
                                        {bias.data(), {0, 0, 0, 1}},
@@ -80,8 +100,8 @@ void check_of(const sizes& z, const A& a, const tensor_boxes& boxes_a, Value val
     to.extents[2] = static_cast<u64>(z.rows / pixels), to.step_bytes[1] = static_cast<u64>(line) * 2;
     return to;
   };
-  const tensor_boxes boxes_b = rows_of(b.data(), z.cols, z.depth, z.depth, Sized.cols, sizeof(T)),
-                     boxes_c = positions(c.data()), boxes_x = positions(operand.data());
+  const tensor_boxes boxes_b = b.boxes(z.cols, z.depth, Sized.cols), boxes_c = positions(c.data()),
+                     boxes_x = positions(operand.data());
   const turns_maps maps{map_of(boxes_a), map_of(boxes_b), map_of(boxes_c), map_of(boxes_x)};
   run_grid(z.blocks, 1, turns_tile::warps_m * warp_lanes, Sized.shared_bytes(),
            [&](char* shared) { gemm_in_turns<T, Sized>(a, fb, result, s, maps, shared); });
@@ -91,20 +111,20 @@ void check_of(const sizes& z, const A& a, const tensor_boxes& boxes_a, Value val
       const std::size_t at = count(i / pixels * line + i % pixels * step + j);
       written[at] = true;
       float sum = widen(bias[count(j)]) + widen(operand[at]);
-      for (int k = 0; k < z.depth; ++k) sum += value(i, k) * widen(b[count(j * z.depth + k)]);
+      for (int k = 0; k < z.depth; ++k) sum += value(i, k) * b.at(j, k);
       ASSERT_NEAR(widen(c[at]), std::abs(sum), 1e-2 * (1 + std::abs(sum))) << i << " " << j;
     }
   for (std::size_t at = 0; at < all; ++at)
     ASSERT_TRUE(written[at] || widen(c[at]) == 77) << "beside the result: " << at;
 }
-template <class T, turns_tile Sized, bool Boxed, bool Apart = false, class To = T> void check(const sizes& z) {
+template <class T, turns_tile Sized, bool Boxed, bool Apart = false, class To = T, bool TurnedA = false,
+          bool TurnedB = false>
+void check(const sizes& z) {
   SCOPED_TRACE(std::to_string(Sized.cols) + (Sized.alternate ? " alternate " : " halves ") +
                std::to_string(Sized.boxes));
-  const auto a = random_values<T>(static_cast<std::size_t>(z.rows * z.depth), 1);
-  const matrix_operand<T, true, 16 / sizeof(T)> fa{{a.data(), {0, 0}, z.depth, 1}};
-  check_of<T, Sized, Boxed, Apart, To>(
-      z, fa, rows_of(a.data(), z.rows, z.depth, z.depth, turns_tile::rows, sizeof(T)),
-      [&](int i, int k) { return widen(a[static_cast<std::size_t>(i * z.depth + k)]); });
+  const factor_values<T, TurnedA> a(z.rows, z.depth, 1);
+  check_of<T, Sized, Boxed, Apart, To, TurnedB>(z, a.operand(), a.boxes(z.rows, z.depth, turns_tile::rows),
+                                                [&](int i, int k) { return a.at(i, k); });
 }
 template <class T, int Boxes, bool Boxed> void check_all(const sizes& z) {
   check<T, turns_tile{64, false, Boxes}, Boxed>(z);
@@ -127,6 +147,15 @@ TEST(device_gemm_in_turns, operands_are_brought_to_boxes) {
 TEST(device_gemm_in_turns, tiles_of_256_columns) {
   check<f16, turns_tile{256, false, 2}, false>({300, 264, 136, 2});
   check<f16, turns_tile{256, false, 4}, true>({300, 264, 136, 2});
+}
+// Factors whose rows or columns are neighbors, both or one: depths and columns that end within a box.
+TEST(device_gemm_in_turns, factors_lie_across_the_depth) {
+  check<f16, turns_tile{64, false, 0}, false, false, f16, false, true>({150, 136, 72, 2});
+  check<f16, turns_tile{128, true, 4}, true, false, f16, false, true>({300, 200, 136, 2});
+  check<bf16, turns_tile{256, false, 2}, false, false, bf16, false, true>({130, 328, 72, 1});
+  check<f16, turns_tile{128, false, 3}, false, false, f16, true, false>({200, 136, 72, 1});
+  check<f16, turns_tile{64, true, 3}, false, false, f16, true, true>({300, 72, 40, 2});
+  check<bf16, turns_tile{256, false, 4}, true, false, bf16, true, true>({150, 264, 200, 1});
 }
 // Floats of eight bits: depths that end within a step, steps that are summed apart, halves of 256 columns, f32 and
 // 16-bit results.

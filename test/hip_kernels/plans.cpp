@@ -105,34 +105,36 @@ TEST(tile_kernels, phases_store_no_more_than_their_begin_is_aligned_to) {
     p.type = dtype::f16, p.cols = 8, p.types = {p.type}, p.aligned = {16}, p.steps = {{0, 8, 0, 1}};
     p.a.value = hip::image_argument{};
     hip::phases by;
-    by.rows = by.cols = 2;
-    const std::int64_t begin[] = {1, 1};
-    by.divide(p, hip::image_steps(out), begin, 2);
+    by.form.rows = by.form.cols = {2, 4, 1, 1};
+    by.divide(p, hip::image_steps(out), 2);
     EXPECT_EQ(p.rows, 2 * 3 * 4);
     EXPECT_EQ(p.batch0, 4);
     EXPECT_EQ(hip::epilogue_width(p, false), width) << pixel;
   }
 }
-// A phase's number is no image's, even where the pixels of all images are evenly spaced.
-TEST(tile_kernels, phases_of_one_row_begin_where_they_are_shifted_to) {
-  const tensor out{nullptr, dtype::f32, {1, 8, 5, 12}, {480, 1, 96, 8}};
+// Lines of a phase begin at multiples of what divides all that they lie apart, in planes, too.
+TEST(tile_kernels, phases_count_lines_from_image_to_image) {
+  const tensor out{nullptr, dtype::f32, {2, 8, 5, 6, 12}, {2880 * 3, 1, 600, 96, 8}};  // rows and planes with gaps
   hip::gemm_problem p;
-  p.cols = 8, p.depth = 4, p.types = {p.type}, p.aligned = {16}, p.steps = {{0, 8, 0, 1}};
-  p.a = {hip::image_argument{}, true, 4, "4, 4, 4, 1, 1"},
+  p.cols = 8, p.depth = p.channels = 4, p.types = {p.type}, p.aligned = {16}, p.steps = {{0, 8, 0, 1}};
+  p.a = {hip::image_argument{}, true, 4, "4, 4, 4, 1, 1, image_places<1, true, 1, 1, 1>"},
   p.b = {hip::matrix_argument{nullptr, {0, 32}, 4, 1}, true, 4};
   hip::phases by;
-  by.cols = 2;
-  const std::int64_t begin[] = {0, 0};
-  by.divide(p, hip::image_steps(out), begin, 1);
-  ASSERT_EQ(p.steps[0][0], p.pixels * p.steps[0][2]);
-  const auto text_of = [&] {
-    hip::kernel_text t(nullptr);
-    hip::write_epilogue(t, p, nullptr, false, 1);
-    return t.str();
-  };
-  EXPECT_THAT(text_of(), ::testing::HasSubstr("result_place<float, true>"));
-  p.phases.reset();
-  EXPECT_THAT(text_of(), ::testing::HasSubstr("result_place<float, false>"));
+  by.form = {{2, 2, 0, 1}, {1, 1, 0, 1}, {2, 2, 0, 1}};
+  by.divide(p, hip::image_steps(out), 2);
+  ASSERT_TRUE(p.phases);
+  EXPECT_EQ(p.batch0, 4);
+  EXPECT_EQ(p.rows, 2 * 3 * 6 * 6);
+  EXPECT_EQ(p.steps[0][2], 16);
+  const auto& to = p.phases->place;
+  EXPECT_EQ(to.image_lines * p.steps[0][0], 2880 * 3);
+  EXPECT_EQ(to.plane_lines * p.steps[0][0], 1200);
+  EXPECT_EQ(to.row_lines * p.steps[0][0], 96);
+  EXPECT_EQ(p.phases->reach, 1 + 2880 * 3 + 4 * 600 + 5 * 96 + 11 * 8 + 7);
+  hip::kernel_text t(nullptr);
+  hip::write_epilogue(t, p, nullptr, false, 1);
+  EXPECT_THAT(t.str(), ::testing::HasSubstr("phase_place<float>"));
+  EXPECT_FALSE(by.divide_to(p, hip::image_steps(out), 2, 0));  // planes are no lines
 }
 // More blocks than 32 bits count: an error, not a launch of some of them.
 TEST(tile_kernels, counts_of_blocks_keep_to_a_launch) {
@@ -224,7 +226,7 @@ TEST(tile_kernels, few_rows_have_tiles_of_their_own) {
   EXPECT_EQ(first(16, 4096, true, true, "sm_86").atom, "few_rows");
   EXPECT_EQ(first(16, 4096, true, true, "sm_86").cols, 16);
 }
-// Numbers in blocks pass by lines where their scales are words of their own and rows are more than eight.
+// Numbers in blocks pass by lines where their scales are words of their own and rows are more than four.
 TEST(tile_kernels, scales_in_words_pass_by_lines) {
   const hip::architecture where = hip::architecture::named("sm_90");
   const auto atom = [&](std::int64_t rows, int words) {
@@ -234,9 +236,9 @@ TEST(tile_kernels, scales_in_words_pass_by_lines) {
     form.scale_words = words;
     return hip::stored_tile(p, form, where).atom;
   };
-  EXPECT_EQ(atom(9, 4), hip::by_lines);
+  EXPECT_EQ(atom(5, 4), hip::by_lines);
   EXPECT_EQ(atom(32, 1), hip::by_lines);
-  EXPECT_EQ(atom(8, 4), hip::few_rows);
+  EXPECT_EQ(atom(4, 4), hip::few_rows);
   EXPECT_EQ(atom(9, 0), hip::few_rows);
 }
 // The power of two that scales of numbers about eight are lifted by.

@@ -1,8 +1,11 @@
 // Which products blocks work tile after tile, and how the copy unit of sm_90 is told to read and write for them.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "hip_kernels/plan_cases.hpp"
 #include "kiln/backend/hip/impl/gemm/each.hpp"
+#include "kiln/graph/builder.hpp"
 
 namespace kiln::testing {
 namespace {
@@ -106,6 +109,48 @@ TEST(tile_kernels, products_in_turns) {
   EXPECT_EQ(tile.atom, "wgmma");
   EXPECT_FALSE(tile.in_turns());
   EXPECT_EQ(tile.cols, 128);
+}
+// Factors whose rows or columns are neighbors are read in boxes of 64 of them and as many depths; where tiles have
+// parts without a row, boxes of 64 are read alone.
+TEST(tile_kernels, factors_are_boxes_whichever_way_they_lie) {
+  const hip::architecture where = hip::architecture::named("sm_90");
+  hip::gemm_problem p = product_of(12544, 320, 1024, false);
+  p.a = {hip::matrix_argument{nullptr, {0, 0}, 1, 12552}, false, 8};
+  const auto plan_of = [&](int cols) {
+    const auto tiles = hip::tiles_for(p, where);
+    const auto at = std::find_if(tiles.begin(), tiles.end(),
+                                 [&](const hip::gemm_tile& t) { return t.in_turns() && t.cols == cols; });
+    EXPECT_NE(at, tiles.end());
+    return hip::plan_gemm(p, nullptr, *at, where);
+  };
+  const hip::gemm_plan plan = plan_of(256);
+  ASSERT_TRUE(plan.boxes_a && plan.boxes_b);
+  EXPECT_EQ(plan.boxes_a->extents[0], 12544u);
+  EXPECT_EQ(plan.boxes_a->extents[1], 1024u);
+  EXPECT_EQ(plan.boxes_a->step_bytes[0], 12552u * 2);
+  EXPECT_EQ(plan.boxes_a->along, 64u);
+  EXPECT_EQ(plan.boxes_a->across, 64u);
+  EXPECT_EQ(plan.boxes_b->across, 64u);  // 192 columns of the second tile don't exist
+  EXPECT_EQ(plan_of(64).boxes_b->across, 64u);
+  p.cols = 512;
+  EXPECT_EQ(plan_of(256).boxes_b->across, 256u);
+  // floats of eight bits are multiplied along the depth alone
+  p.type = dtype::f8e4m3fn, p.a.vector = p.b.vector = 16;
+  EXPECT_FALSE(hip::tiles_for(p, where).front().in_turns());
+}
+// What an epilogue's functions take: sums and comparisons are no functions.
+TEST(tile_kernels, functions_of_epilogues_are_counted) {
+  const auto work = [](const auto& make) {
+    builder b;
+    b.output(make(b.input("x", dtype::f16, {4, 8}), b.input("y", dtype::f16, {4, 8})));
+    const program p = b.finish();
+    const auto body = hip::row_program::make(p.main());
+    return body ? hip::work_of(&*body) : -1;
+  };
+  EXPECT_EQ(hip::work_of(nullptr), 0);
+  EXPECT_EQ(work([](value x, value y) { return (x + y).relu() * x; }), 0);
+  EXPECT_EQ(work([](value x, value y) { return (x + y).gelu(); }), 20);
+  EXPECT_EQ(work([](value x, value y) { return (x + y).silu() * y.erf(); }), 40);
 }
 // Floats of eight bits have twice the depth in a step; few rows, and those that lie at odd addresses, have other tiles.
 TEST(tile_kernels, products_of_floats_of_eight_bits_in_turns) {

@@ -6,6 +6,7 @@
 #include "kiln/backend/hip/impl/conv/held_columns.hpp"
 #include "kiln/backend/hip/impl/gemm/each.hpp"
 #include "kiln/backend/hip/impl/gemm/streamed.hpp"
+#include "kiln/backend/hip/kernels/attention/arguments.hpp"
 #include "kiln/op/more.hpp"
 #include "kiln/op/nn/resample.hpp"
 
@@ -142,6 +143,30 @@ TEST(family_plans, attention_of_the_vector_unit_splits_keys) {
   EXPECT_GT(room_of(1000, 64), 0u);
   EXPECT_EQ(room_of(40, 64), 0u);
   EXPECT_EQ(room_of(1000, 320), 0u);  // deeper than that kernel takes
+}
+
+// Attention of 16-bit floats by few queries is split into whole rounds of blocks: one a multiprocessor, of which there
+// are 132 here, and two where keys are few.
+TEST(family_plans, attention_of_few_rows_splits_keys) {
+  if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
+  const auto where = std::make_shared<const hip::context>(hip::architecture::named("sm_90"), "");
+  const auto splits_of = [&](std::int64_t groups, std::int64_t keys) {
+    const shape q(dtype::f16, {1, 4 * groups, 1, 128}), k(dtype::f16, {1, groups, keys, 128});
+    const lowered_op lowered(hip::lower_attention, op::attention{}, {q, k, k}, where);
+    std::vector<tensor> in;
+    for (const shape& s : lowered.shapes) in.push_back(lowered_op::at(nullptr, s));
+    const tensor out = lowered_op::at(nullptr, lowered.result);
+    const std::size_t room = lowered.made->scratch_bytes(in, {&out, 1}, 1);
+    const auto of_split = static_cast<std::size_t>(groups * gpu::split_floats(16, 128)) * sizeof(float);
+    return room / of_split;  // and a counter for each group
+  };
+  EXPECT_EQ(splits_of(8, 8192), 16u);
+  EXPECT_EQ(splits_of(8, 1500), 5u);  // at least two steps of each warp
+  EXPECT_EQ(splits_of(8, 300), 2u);
+  EXPECT_EQ(splits_of(200, 300), 0u);
+  EXPECT_EQ(splits_of(32, 8192), 4u);
+  EXPECT_EQ(splits_of(132, 8192), 0u);
+  EXPECT_EQ(splits_of(160, 8192), 3u);  // 480 blocks in four rounds, where 640 in five fill little more
 }
 
 // Nothing is read of what has no element: an index into it is an error, and no launch.

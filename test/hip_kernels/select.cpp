@@ -170,6 +170,17 @@ TEST(device_selection, boxes_that_overlap_no_better_one) {
   check_boxes<false, true, 256>(330, 1000);
 }
 
+// What an instruction adds that takes denormals for 0, and what is exchanged.
+static_assert(outweighs_denormals(0x1p-102f) && outweighs_denormals(-1.0f) &&
+              outweighs_denormals(std::numeric_limits<float>::quiet_NaN()));
+static_assert(!outweighs_denormals(0x1.fffffep-103f) && !outweighs_denormals(-0x1p-149f) && !outweighs_denormals(0.0f));
+static_assert(outweighs_denormals(0) && outweighs_denormals(0x1p-1074));
+TEST(device_scatters, denormals_add_up) {
+  float at = 0x1p-149f;
+  for (int k = 0; k < 5; ++k) apply_update<1>(&at, 0x1p-148f);
+  EXPECT_EQ(at, 11 * 0x1p-149f);
+}
+
 // Of tuples that name one slice the last is kept, whatever the order of threads.
 TEST(device_scatters, the_last_tuple_of_a_slice_is_kept) {
   constexpr int slice = 3, tuples = 4;

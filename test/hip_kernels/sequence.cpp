@@ -9,6 +9,7 @@
 #include "kiln/backend/hip/kernels/platform/narrow.hpp"
 #include "kiln/backend/hip/kernels/reduce/determinant.hpp"
 #include "kiln/backend/hip/kernels/sequence/fourier.hpp"
+#include "kiln/backend/hip/kernels/sequence/recurrent_held.hpp"
 #include "kiln/op/more.hpp"
 #include "reference.hpp"
 
@@ -32,6 +33,7 @@ void expect_values(const std::vector<float>& found, const std::vector<double>& e
 
 constexpr i64 steps = 5, batch = 3, hidden = 40;
 
+// A launch a step and, where one block holds the matrix, one launch: in registers, and with depths beside them.
 template <class Cell> void check_cell(const op::recurrent& r, bool two) {
   const i64 all = r.gates() * hidden, units = batch * hidden;
   const bool remembers = r.cell == op::cell_kind::lstm;
@@ -71,9 +73,23 @@ template <class Cell> void check_cell(const op::recurrent& r, bool two) {
     if (two) each_row<256>(blocks, [&](i64 row, int lane) { step.template advance<true>(row, lane); });
     each_row<256>(blocks, [&](i64 row, int lane) { step.template advance<false>(row, lane); });
   }
-  expect_values(y, expected[0], 1e-4);
-  expect_values(last, expected[1], 1e-4);
-  if (remembers) expect_values(cells, expected[2], 1e-4);
+  const auto same = [&] {
+    expect_values(y, expected[0], 1e-4);
+    expect_values(last, expected[1], 1e-4);
+    if (remembers) expect_values(cells, expected[2], 1e-4);
+    for (auto* v : {&y, &last, &cells, &room}) std::fill(v->begin(), v->end(), 77.0f);
+  };
+  same();
+  const auto in_one = [&]<held_shape Tile>() {
+    SCOPED_TRACE(Tile.entries);
+    run_grid((static_cast<int>(batch) + Tile.entries - 1) / Tile.entries, 1, Tile.threads(),
+             static_cast<std::size_t>(Tile.shared_bytes()),
+             [&](char* shared) { recur_with_held_matrix<Cell, Tile>(step, shared); });
+    same();
+  };
+  constexpr bool first = Cell::kind == 1 && !Cell::linear_reset;
+  in_one.template operator()<held_shape{Cell::gates, hidden, 1, 2, 2, 4, first}>();
+  in_one.template operator()<held_shape{Cell::gates, hidden, 1, 4, 3, 4, first, 32}>();
 }
 
 op::recurrent cell_of(op::cell_kind kind, std::initializer_list<op::cell_function> functions) {
@@ -259,12 +275,13 @@ TEST(device_fourier, an_inverse_of_great_numbers_is_no_greater) {
 }
 
 TEST(device_random, numbers_are_those_of_the_op) {
-  for (const std::int64_t count : {1, 311, 1000}) {
-    const auto make = [count](builder& b) {
-      b.output(b.add(op::random_uniform{.lens = {count}, .low = -2, .high = 3, .seed = 77}));
-    };
+  const std::pair<std::int64_t, double> cases[] = {{1, 3}, {311, 3}, {1000, 3}, {1000, -2 + 0x1p-21}};
+  for (const auto& [count, high] : cases) {
+    const op::random_uniform op{.lens = {count}, .low = -2, .high = high, .seed = 77};
+    const auto make = [&](builder& b) { b.output(b.add(op)); };
     std::vector<float> out(static_cast<std::size_t>(count));
-    const random_sizes n{count, 77, -2, 3};
+    const uniform_range range = op.range();
+    const random_sizes n{count, 77, range.low, range.width, range.least, range.most};
     each_element((count + 1) / 2, [&](i64 pair) { random_uniform(out.data(), n, pair); });
     expect_values(out, reference_of(make).out[0], 0);
   }

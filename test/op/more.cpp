@@ -181,6 +181,48 @@ TEST(random_uniform, numbers_are_those_of_their_places) {
 }
 static_assert(fails(random_uniform{{2}, 0, 1, 0, I}, errc::unsupported, "dtype of the result"));
 
+// Ranges in which few numbers of a type lie, or none, and whose ends are not among them.
+TEST(random_uniform, stays_below_high) {
+  constexpr double most = std::numeric_limits<double>::max();
+  const std::pair<double, double> ranges[] = {{0, 1},
+                                              {-1, 0},
+                                              {-3, -2},
+                                              {0x1p24, 0x1p24 + 4},
+                                              {1000, 1001},
+                                              {.1, .7},
+                                              {0x1p53, 0x1p53 + 4},
+                                              {0, 1e6},
+                                              {-1e6, -1e5},
+                                              {0, 0x1p-149},
+                                              {-0x1p-24, 0},
+                                              {0, 1e300},
+                                              {-1e300, 1e300},
+                                              {.3, .3 + 0x1p-52},
+                                              {-most / 2, most / 2}};
+  for (const auto& [low, high] : ranges)
+    for (const dtype type : {dtype::f64, F, dtype::f16, dtype::bf16}) {
+      const literal l = run_bytes(random_uniform{{20000}, low, high, 5, type});
+      const uniform_range range = random_uniform{{1}, low, high, 5, type}.range();
+      for (const double v : l.to<double>()) {
+        ASSERT_TRUE(v < high && (v >= low || range.least >= high))
+            << v << " in [" << low << ", " << high << ") of " << to_string(type);
+      }
+    }
+  const literal one = run_bytes(random_uniform{{3}, .5, .5, 5, dtype::f16});
+  for (std::size_t k = 0; k < 3; ++k) EXPECT_EQ(one.at<double>(k), .5);
+}
+constexpr uniform_range of_halves = random_uniform{{1}, .1, 1, 0, dtype::f16}.range();
+static_assert(of_halves.least == 0x1.99cp-4 && of_halves.most == 1 - 0x1p-11);
+static_assert(random_uniform{{1}, 0, 0x1p20, 0, dtype::f16}.range().most == 65504);
+constexpr std::string_view wrong_range = "low is at most high, and what is between them is finite";
+TEST(random_uniform, no_number_is_no_bound) {  // clang 16 takes no constant from NaN's arithmetic
+  EXPECT_TRUE(
+      fails(random_uniform{{2}, 0, std::numeric_limits<double>::quiet_NaN()}, errc::invalid_argument, wrong_range));
+}
+static_assert(fails(random_uniform{{2}, 1, 0}, errc::invalid_argument, wrong_range));
+static_assert(fails(random_uniform{{2}, 0, std::numeric_limits<double>::infinity()}, errc::invalid_argument,
+                    wrong_range));
+
 // roi_align
 
 static_assert(shape_from(roi_align{2, 3}, shape{F, {1, 4, 8, 8}}, shape{F, {5, 4}}, shape{I, {5}}) ==
@@ -194,6 +236,14 @@ TEST(roi_align, reads_between_pixels) {
   expect_run(f32({1, 1, 1, 1}, .75), (roi_align{1, 1, 1, 1, true, true}), x, whole, first);
   EXPECT_EQ(raised_by([&] { (void)run(roi_align{}, x, whole, i64({1}, 1)); }), errc::invalid_argument);
 }
+// The plane has no element to read.
+constexpr literal pooled_nothing(const dims& image, const roi_align& how) {
+  return run(how, lit(F, image), f32({1, 4}, -1, -1, 1, 1), i64({1}, 0));
+}
+static_assert(pooled_nothing({1, 1, 0, 3}, {1, 2, 2}).at<float>(1) == 0);
+static_assert(pooled_nothing({1, 1, 3, 0}, {1, 2, 2, 1, false, true}).at<float>(1) == 0);
+static_assert(pooled_nothing({1, 1, 0, 0}, {1, 2, 0}).at<float>(1) == 0);
+static_assert(pooled_nothing({1, 1, 0, 3}, {1, 2, -1, 1, false, true}).at<float>(1) == 0);
 static_assert(fails(roi_align{.samples = -1}, errc::invalid_argument, "of whole pixels the greatest is taken",
                     shape{F, {1, 1, 4, 4}}, shape{F, {2, 4}}, shape{I, {2}}));
 TEST(roi_align, takes_the_greatest_of_whole_pixels) {

@@ -54,6 +54,34 @@ TEST(channel_prologue, bounds_meet) {
   EXPECT_EQ(f->high, 6);
 }
 
+TEST(channel_prologue, gates_are_factors_alone) {
+  const auto form_of = [](auto&& make) {
+    builder b;
+    const value x = b.input("x", dtype::f32, {2, 3, 4, 4}), gate = b.input("gate", dtype::f32, {2, 3, 4, 4});
+    b.output(make(x, gate));
+    const program p = b.finish();
+    return find_channel_prologue(
+        p.main(), p.main().outputs[0], [](std::size_t) { return false; }, [](std::size_t k) { return k == 1; });
+  };
+  const auto scaled = form_of([](value x, value gate) { return (gate * x + 1.0f).relu(); });
+  ASSERT_TRUE(scaled);
+  EXPECT_EQ(scaled->data, 0u);
+  EXPECT_TRUE(scaled->scale.present && scaled->scale.gates && !scaled->scale.uniform && scaled->scale.at == 1);
+  EXPECT_TRUE(scaled->shift.present && !scaled->shift.gates && scaled->clamps);
+  EXPECT_FALSE(form_of([](value x, value gate) { return x + gate; }));
+  EXPECT_FALSE(form_of([](value, value gate) { return gate.relu(); }));
+  EXPECT_FALSE(form_of([](value, value gate) { return gate * gate; }));
+}
+
+TEST(channel_prologue, gates_vary_along_dims_0_and_1_alone) {
+  const dims lens{2, 3, 4, 5};
+  EXPECT_TRUE(lies_by_image_and_channel({lens, {3, 1, 0, 0}, 0}));
+  EXPECT_TRUE(lies_by_image_and_channel({lens, {0, 7, 0, 0}, 5}));
+  EXPECT_FALSE(lies_by_image_and_channel({lens, {3, 1, 1, 0}, 0}));
+  EXPECT_FALSE(lies_by_image_and_channel({lens, {3, 1, 0, 1}, 0}));
+  EXPECT_FALSE(lies_by_image_and_channel({{3}, {1}, 0}));
+}
+
 TEST(channel_prologue, what_has_another_form_is_none) {
   const auto none = [](auto make) { EXPECT_FALSE(form_of(make)); };
   none([](builder&, value x, value scale, value) { return x.relu() * scale; });

@@ -77,6 +77,35 @@ constexpr auto widened = [](graph_builder& b) {
 };
 static_assert(kernel_count(after(widened, fuse)) == 2);
 
+// rows of 16-bit floats that are normalized in f32: the product's result stays narrow, and the rows widen it
+constexpr auto wide_rows = [](graph_builder& b) {
+  const node x = b.input("x", dtype::f16, {4, 8});
+  const node y = (x.dot(b.weight("w", dtype::f16, {8, 8})) + x).convert(dtype::f32);
+  b.output(y - y.reduce_mean({-1}));
+};
+// a result that others read wide is written so
+constexpr auto wide_result = [](graph_builder& b) {
+  const node x = b.input("x", dtype::f16, {4, 8});
+  const node y = (x.dot(b.weight("w", dtype::f16, {8, 8})) + x).convert(dtype::f32);
+  b.output(y - y.reduce_mean({-1}));
+  b.output(y);
+};
+// and so is what nothing sums
+constexpr auto wide_values = [](graph_builder& b) {
+  const node x = b.input("x", dtype::f16, {4, 8});
+  b.output((x.dot(b.weight("w", dtype::f16, {8, 8})) + x).convert(dtype::f32).exp().reduce_mean({-1}));
+};
+constexpr dtype result_of_product(const graph& p) {
+  for (std::uint32_t i = 0; i < p.main().size(); ++i)
+    if (p.main()[i].kind == instruction_kind::op)
+      if (const auto* f = p.main()[i].op.get_if<op::fused>(); f && f->kind == fusion::contraction)
+        return p.main()[i].results[0].type;
+  return dtype::boolean;
+}
+static_assert(result_of_product(after(wide_rows, fuse)) == dtype::f16);
+static_assert(result_of_product(after(wide_result, fuse)) == dtype::f32);
+static_assert(result_of_product(after(wide_values, fuse)) == dtype::f32);
+
 TEST(fuse_contraction, keeps_the_meaning) {
   const auto check = [](auto build) {
     const graph p = after(build, fuse_all);
@@ -90,6 +119,9 @@ TEST(fuse_contraction, keeps_the_meaning) {
   check(both_read);
   check(bare);
   check(widened);
+  check(wide_rows);
+  check(wide_result);
+  check(wide_values);
 }
 
 TEST(fuse_contraction, the_later_product_takes_the_meeting_point) {

@@ -58,6 +58,17 @@ constexpr auto gate = [](graph_builder& b) {
 };
 static_assert(kernel_count(after(gate, fuse)) == 2 && prologues(after(gate, fuse)) == 0);
 
+// a value of the run for each channel of each image, as squeeze-and-excitation makes them
+constexpr auto excited = [](graph_builder& b) {
+  const node x = image(b), gate = b.input("gate", dtype::f32, {1, 2, 1, 1});
+  b.output(conv1x1(b, x * gate.sigmoid()));
+};
+static_assert(kernel_count(after(excited, fuse)) == 2 && prologues(after(excited, fuse)) == 1);
+constexpr auto by_row = [](graph_builder& b) {
+  b.output(conv1x1(b, image(b) * b.input("gate", dtype::f32, {1, 2, 3, 1}).sigmoid()));
+};
+static_assert(kernel_count(after(by_row, fuse)) == 3 && prologues(after(by_row, fuse)) == 0);
+
 // as many channels as a run brings
 const auto unknown_channels = [](graph_builder& b) {
   const dimension c = dimension::symbol("c");
@@ -93,6 +104,15 @@ TEST(fuse_prologue, leaves_channels_that_only_the_run_knows) {
   EXPECT_EQ(prologues(after(unknown_channels, fuse)), 0u);
 }
 
+TEST(fuse_prologue, leaves_gates_that_do_not_gain) {
+  graph p = made_by(excited);
+  fuse_contraction(p);
+  fuse_pointwise(p);
+  const pass_note note = fuse_prologue(p, [](const auto&, const auto&, std::uint32_t) { return false; });
+  EXPECT_EQ(prologues(p), 0u);
+  EXPECT_EQ(note.remarks.size(), 1u);
+}
+
 TEST(fuse_prologue, says_what_it_leaves) {
   const auto remarks = [](auto build) {
     graph p = made_by(build);
@@ -117,6 +137,8 @@ TEST(fuse_prologue, keeps_the_meaning) {
   check(gate);
   check(volume);
   check(two_layers);
+  check(excited);
+  check(by_row);
   check(wide_kernel);
 }
 

@@ -53,6 +53,27 @@ TEST(branches, run_one_by_one_where_that_takes_no_longer) {
   EXPECT_FALSE(has_groups(compile_recorded(forked, to, 1))) << "a pool of one thread";
 }
 
+// The threads that the steps are given which are estimated to take so long.
+std::pair<unsigned, unsigned> threads_given(double seconds, unsigned threads) {
+  recorder to;
+  to.alone = seconds;
+  to.together = seconds / 2;
+  std::pair<unsigned, unsigned> least_and_most{~0U, 0};
+  to.run = [&](std::string_view, const launch& l) {
+    least_and_most = {std::min(least_and_most.first, l.pool->size()), std::max(least_and_most.second, l.pool->size())};
+  };
+  const executable e = compile_recorded(forked, to, threads);
+  const std::vector<argument> in = random_inputs(forked);
+  expect_close(e.run(in)[0], reference_run(forked, in)[0]);
+  return least_and_most;
+}
+
+TEST(branches, small_steps_have_one_thread) {
+  EXPECT_EQ(threads_given(1e-6, 2), std::pair(1U, 1U));
+  EXPECT_EQ(threads_given(4e-6, 2), std::pair(2U, 2U));
+  EXPECT_EQ(threads_given(1e-6, 1), std::pair(1U, 1U));
+}
+
 // Workers of a pool flush denormals.
 TEST(branches, run_one_by_one_for_a_target_that_keeps_denormals) {
   recorder to;

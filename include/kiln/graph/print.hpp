@@ -19,7 +19,30 @@ constexpr void print_value(value_id v, text& out) {
   if (v.result) out.append('.').append(static_cast<std::int64_t>(v.result));
 }
 
-// Up to 8 values in full, else a hash of all of them.
+// A hash of all elements, or of some that lie evenly among many: weights in a file are then not read for their print.
+constexpr std::uint64_t printed_hash(const literal& l) {
+  constexpr std::int64_t many = 4096, some = 64;
+  const std::int64_t count = l.elements();
+  if (count <= many || l.has_symbols()) return hash_literal(l, count);
+  std::uint64_t h = hash_literal(l, 0);
+  const dtype type = l.get_shape().type;
+  visit_compute(type, [&]<class T>(type_tag<T>) {
+    const std::byte* const bytes = l.data().data();
+    const auto* const held = l.data().values<T>();
+    for (std::int64_t k = 0; k < some; ++k) {
+      const auto at = static_cast<std::size_t>((count - 1) * k / (some - 1));
+      T v{};
+      if (bytes)
+        decode(type, bytes + at * size_of(type), &v, 1);
+      else if (held)
+        v = (*held)[at];
+      mix_value(h, v);
+    }
+  });
+  return h;
+}
+
+// Up to 8 values in full, else a hash.
 constexpr void print_literal(const literal& l, text& out) {
   out.append(std::string_view("literal "));
   print_shape(l.get_shape(), out);
@@ -36,7 +59,7 @@ constexpr void print_literal(const literal& l, text& out) {
     return;
   }
   out.append(std::string_view(" #"));
-  const std::uint64_t h = hash_literal(l, l.elements());
+  const std::uint64_t h = printed_hash(l);
   for (int shift = 60; shift >= 0; shift -= 4) out.append("0123456789abcdef"[h >> shift & 15]);
 }
 
@@ -96,7 +119,8 @@ template <class Program> constexpr text print_program(const Program& p) {
 }  // namespace detail
 
 /// A program as text, one instruction a line: `%3 = add(%1, %2) : f32[1, 8]`, weights as `@name`, constants of up to 8
-/// elements by value and others by hash. The same characters in constant evaluation and at run time.
+/// elements by value and others by hash: of all elements up to 4096, of 64 of more. The same characters in constant
+/// evaluation and at run time.
 template <class Program> constexpr text print(const Program& p) { return detail::print_program(p); }
 /// The same, compiled once.
 text print(const program& p);

@@ -16,15 +16,15 @@ template <class Program> class layout_plan {
   /// NCHW everywhere.
   constexpr explicit layout_plan(const Program& p) : graph_(p.main()), nhwc_(graph_.size(), false) {}
 
-  /// `role_of(instruction)` is the role of an op with one result of rank 3 or more; concatenations propagate.
+  /// `role_of(instruction)` is the role of an op whose results are of the same extents, of rank 3 or more;
+  /// concatenations propagate.
   /// `gain` is what an instruction that prefers NHWC gains for each element of its result, in elements copied.
   template <class RoleOf>
   constexpr layout_plan(const Program& p, const RoleOf& role_of, double gain = 1) : layout_plan(p) {
     bool any = false;
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       const instruction& ins = graph_[i];
-      const bool has_role = ins.kind == instruction_kind::op && ins.results.size() == 1 && ins.results[0].rank() >= 3;
-      roles_.push_back(!has_role                          ? layout_role::none
+      roles_.push_back(!makes_images(ins)                 ? layout_role::none
                        : ins.op.template is<op::concat>() ? layout_role::propagates
                                                           : role_of(ins));
       any = any || roles_[i] == layout_role::prefers_nhwc;
@@ -42,7 +42,7 @@ template <class Program> class layout_plan {
     for (std::uint32_t i = 0; i < graph_.size(); ++i) nhwc_[i] = roles_[i] != layout_role::none && gain_[root(i)] > 0;
   }
 
-  constexpr bool nhwc(value_id v) const { return v.result == 0 && nhwc_[v.instruction]; }
+  constexpr bool nhwc(value_id v) const { return nhwc_[v.instruction]; }
 
   /// The number of results in NHWC.
   constexpr std::size_t count_nhwc() const {
@@ -71,6 +71,12 @@ template <class Program> class layout_plan {
     group_[a < b ? b : a] = a < b ? a : b;
   }
 
+  static constexpr bool makes_images(const instruction& ins) {
+    if (ins.kind != instruction_kind::op || ins.results.empty() || ins.results[0].rank() < 3) return false;
+    for (const shape& s : ins.results)
+      if (!(s.lens == ins.results[0].lens)) return false;
+    return true;
+  }
   // Whether operand k is an image as its reader's result is: not a weight, a bias or a broadcast value.
   constexpr bool is_image(const instruction& ins, std::size_t k) const {
     if (graph_.shape_of(ins.inputs[k]).rank() != ins.results[0].rank()) return false;

@@ -6,17 +6,19 @@
 
 namespace kiln {
 
-/// Pointwise ops over images that a convolution's kernel may apply while it reads them: clamp(x * scale + shift), the
-/// factor and the addend constants by channel (dim 1). Each part is optional.
+/// Pointwise ops over images that a convolution's kernel may apply while it reads them: clamp(x * scale + shift). The
+/// addend is constant by channel (dim 1), and so is the factor, or it is a gate: a value of the run by image and
+/// channel, as those of squeeze-and-excitation (Hu et al. 2018). Each part is optional.
 struct channel_prologue_form {
-  /// A constant: one number, or parameter `at` of the body.
-  struct constant {
+  /// One number, or parameter `at` of the body.
+  struct operand {
     bool present = false, uniform = false;
     float value = 0;
     std::size_t at = 0;
+    bool gates = false;  ///< no constant
   };
   std::size_t data = 0;  ///< the parameter that is x
-  constant scale, shift;
+  operand scale, shift;
   bool clamps = false;
   float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
 };
@@ -29,6 +31,38 @@ constexpr bool lies_by_channel(const layout& l) {
   return true;
 }
 
+/// Whether a value laid out like this differs along dims 0 and 1 at most: it has one number for each channel of each
+/// image.
+constexpr bool lies_by_image_and_channel(const layout& l) {
+  if (l.lens.size() < 2 || !l.offset.is_constant()) return false;
+  for (std::size_t d = 0; d < l.lens.size(); ++d)
+    if (d < 2 ? !l.strides[d].is_constant() : !(l.strides[d] == dimension(0)) && !(l.lens[d] == dimension(1)))
+      return false;
+  return true;
+}
+
+/// How a value shows another one through views that need no copy: that one, which is no view, and the layout in it.
+template <class Module> struct viewed_value {
+  value_id of;
+  layout at;
+};
+template <class Module> constexpr std::optional<viewed_value<Module>> view_of_value(const Module& m, value_id v) {
+  if (!is_kind(m, v.instruction, op_kind::view)) return viewed_value<Module>{v, layout::standard(m.shape_of(v).lens)};
+  auto viewed = view_of_value(m, m[v.instruction].inputs[0]);
+  if (!viewed) return std::nullopt;
+  auto mapped = m[v.instruction].op.map(viewed->at);
+  if (!mapped) return std::nullopt;
+  viewed->at = *mapped;
+  return viewed;
+}
+
+/// Whether a value of f32 repeats one number for each channel of each image.
+template <class Module> constexpr bool is_gate(const Module& m, value_id v) {
+  if (!(m.shape_of(v).type == dtype::f32) || !is_kind(m, v.instruction, op_kind::view)) return false;
+  const auto viewed = view_of_value(m, v);
+  return viewed && lies_by_image_and_channel(viewed->at);
+}
+
 /// Which of a body's parameters an instruction is, or would be.
 template <class Module> constexpr std::size_t parameter_index(const Module& body, std::uint32_t instruction) {
   std::size_t k = 0;
@@ -36,11 +70,17 @@ template <class Module> constexpr std::size_t parameter_index(const Module& body
   return k;
 }
 
+/// Says that no parameter of a body is a gate.
+struct no_gates {
+  constexpr bool operator()(std::size_t) const { return false; }
+};
+
 /// The form of the ops that end in `end`, where they have it. `is_constant(k)` says whether parameter k is a constant
-/// of f32 that `lies_by_channel`.
-template <class Module, class IsConstant>
+/// of f32 that `lies_by_channel`, `gates(k)` whether it is a value that `is_gate`.
+template <class Module, class IsConstant, class Gates = no_gates>
 constexpr std::optional<channel_prologue_form> find_channel_prologue(const Module& body, value_id end,
-                                                                     IsConstant&& is_constant) {
+                                                                     IsConstant&& is_constant,
+                                                                     const Gates& gates = {}) {
   channel_prologue_form out;
   const auto uniform = [&](value_id v) -> std::optional<float> {
     const auto c = repeated_constant(body, v);
@@ -79,13 +119,14 @@ constexpr std::optional<channel_prologue_form> find_channel_prologue(const Modul
   const auto input_of_affine = [&](const auto& ins) -> value_id {
     const bool adds = ins.op.template is<op::add>();
     if (out.scale.present || (adds ? out.shift.present : !ins.op.template is<op::mul>())) return {};
-    const auto constant_of = [&](value_id v) -> channel_prologue_form::constant {
-      if (const auto x = uniform(v)) return {true, true, *x, 0};
+    const auto operand_of = [&](value_id v) -> channel_prologue_form::operand {
+      if (const auto x = uniform(v)) return {true, true, *x};
       if (body[v.instruction].kind != instruction_kind::parameter) return {};
       const std::size_t k = parameter_index(body, v.instruction);
-      return {is_constant(k), false, 0, k};
+      if (is_constant(k)) return {true, false, 0, k};
+      return {!adds && gates(k), false, 0, k, true};
     };
-    const auto left = constant_of(ins.inputs[0]), right = constant_of(ins.inputs[1]);
+    const auto left = operand_of(ins.inputs[0]), right = operand_of(ins.inputs[1]);
     if (left.present == right.present) return {};
     (adds ? out.shift : out.scale) = left.present ? left : right;
     return ins.inputs[left.present ? 1 : 0];
@@ -95,7 +136,7 @@ constexpr std::optional<channel_prologue_form> find_channel_prologue(const Modul
     if (!(ins.results[0].type == dtype::f32)) return std::nullopt;
     if (ins.kind == instruction_kind::parameter) {
       out.data = parameter_index(body, v.instruction);
-      if (is_constant(out.data)) return std::nullopt;
+      if (is_constant(out.data) || gates(out.data)) return std::nullopt;
       return out;
     }
     if (ins.kind != instruction_kind::op) return std::nullopt;

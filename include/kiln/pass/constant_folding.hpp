@@ -3,6 +3,7 @@
 #include "kiln/op/linear/dot.hpp"
 #include "kiln/op/quant/block_dequantize.hpp"
 #include "kiln/op/quant/integer_dot.hpp"
+#include "kiln/op/sequence/recurrent.hpp"
 #include "kiln/pass/constant_matrix.hpp"
 #include "kiln/pass/late_widening.hpp"
 #include "kiln/pass/note.hpp"
@@ -120,6 +121,29 @@ template <class Module> class constant_folder {
     }
     return false;
   }
+  // Whether kernels that pack a constant from where it lies are all that reads it, through views: products, as their
+  // right operand, and recurrent layers.
+  constexpr bool only_packed(std::uint32_t i) const {
+    for (const std::uint32_t u : r_.users(i)) {
+      if (u == rewriter<Module>::output_user) return false;
+      const bool product = r_.template get_if<op::dot>({u, 0}), layer = r_.template get_if<op::recurrent>({u, 0});
+      if (!product && !layer && (r_[u].op.kind() != op_kind::view || !only_packed(u))) return false;
+      for (std::size_t k = 0; (product || layer) && k < r_[u].inputs.size(); ++k)
+        if (k != 1 && r_.input({u, 0}, k).instruction == i) return false;
+    }
+    return true;
+  }
+  // Whether a view turns a large matrix for such kernels: a copy would be written and read once more. Only who makes
+  // kernels for the processor says so, see late_widening.hpp.
+  constexpr bool is_turned_by_kernels(std::uint32_t i) const {
+    if (std::is_constant_evaluated()) return false;
+    if constexpr (std::is_same_v<typename rewriter<Module>::operation, operation>) {
+      const shape& s = r_[i].results[0];
+      return widens_late() && s.type == dtype::f32 && s.rank() == 2 &&
+             bytes_of(s) >= static_cast<std::int64_t>(least_late_scales) && only_packed(i);
+    }
+    return false;
+  }
   constexpr bool feeds_contraction(std::uint32_t i) const {
     for (std::uint32_t u : r_.users(i))
       if (u != rewriter<Module>::output_user && r_[u].op.kind() == op_kind::contraction) return true;
@@ -175,7 +199,7 @@ template <class Module> class constant_folder {
       if (l_at) put(i, r_.add_literal(laid_out(l, *l_at), r_[i].inputs));
       return;
     }
-    if (only_views_read(i) || stays_in_blocks(i)) return;
+    if (only_views_read(i) || stays_in_blocks(i) || is_turned_by_kernels(i)) return;
     const std::int64_t from = bytes_of(c.from->get_shape());
     if (bytes_of(out) > from &&
         (!needs_elements(i) || repeats_for_dots(i, c.at) || !affordable(i, bytes_of(out), from)))

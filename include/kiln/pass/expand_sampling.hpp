@@ -83,6 +83,9 @@ template <class Module> class sampling_expander {
     return spread(r_.add(op::reshape{lens}, {as(w, s.type)}), s.lens);
   }
 
+  // What positions and sums are computed in, as the op's own computation does.
+  static constexpr dtype computed_in(dtype t) { return t == dtype::f64 ? t : dtype::f32; }
+
   /// Along one axis: i64 positions, and weights; each of [n, points].
   struct tap {
     value_id at, weight;
@@ -98,10 +101,11 @@ template <class Module> class sampling_expander {
       return spread(r_.add_literal(literal::scalar(result.type, 0)), result.lens);
     const value_id grid = r_.add(op::reshape{{lens[0], points, static_cast<std::int64_t>(axes)}}, {in[1]});
     const value_id image = r_.add(op::reshape{{lens[0], lens[1], plane}}, {in[0]});
+    const dtype wide = computed_in(result.type);
     // taps of all axes so far, as positions in the plane and weights
     small_vector<tap> all;
     for (std::size_t d = 0; d < axes; ++d) {
-      const small_vector<tap> own = taps_of(o, part(grid, 2, o.coordinate(d, axes)), lens[d + 2]);
+      const small_vector<tap> own = taps_of(o, as(part(grid, 2, o.coordinate(d, axes)), wide), lens[d + 2]);
       small_vector<tap> joined;
       for (const tap& a : all)
         for (const tap& b : own)
@@ -113,10 +117,10 @@ template <class Module> class sampling_expander {
     for (std::size_t k = 0; k < all.size(); ++k) {
       const value_id at = spread(r_.add(op::reshape{one}, {all[k].at}), each),
                      weight = spread(r_.add(op::reshape{one}, {all[k].weight}), each);
-      const value_id term = product(r_.add(op::gather_elements{2}, {image, at}), weight);
+      const value_id term = product(as(r_.add(op::gather_elements{2}, {image, at}), wide), weight);
       y = k == 0 ? term : sum(y, term);
     }
-    return r_.add(op::reshape{result.lens}, {y});
+    return as(r_.add(op::reshape{result.lens}, {y}), result.type);
   }
   /// As `op::grid_sample::taps_at`.
   constexpr small_vector<tap> taps_of(const op::grid_sample& o, value_id g, dimension n) {
@@ -159,7 +163,13 @@ template <class Module> class sampling_expander {
           op::logical_and{}, {r_.add(op::greater_or_equal{}, {at, zero}), r_.add(op::less_or_equal{}, {at, last})});
       weight = choose(is_inside, weight, zero);
     }
-    return {as(inside(o, at, n, rule), dtype::i64), weight};
+    const dtype type = r_.shape_of(at).type;
+    value_id place = as(inside(o, at, n, rule), dtype::i64);
+    // n - 1 may be n as a float of fewer digits
+    constexpr std::int64_t exact = std::int64_t{1} << 24;
+    if (type != dtype::f64 && !(n.is_constant() && n.value() <= exact))
+      place = r_.add(op::min{}, {place, extent(place, n - 1)});
+    return {place, weight};
   }
   constexpr value_id inside(const op::grid_sample& o, value_id at, dimension n, op::sampling_padding rule) {
     const value_id zero = number(at, 0), last = difference(extent(at, n), number(at, 1));

@@ -29,12 +29,15 @@ template <class R> class factor_folder {
     for (value_id v : r_.producer(v_).inputs) in.push_back(r_.shape_of(v));
     return r_.producer(v_).op.maps(in);
   }
-  // The literal operand, also through a broadcast over leading dims.
+  // The constant operand, also through a broadcast over leading dims.
   constexpr value_id weights_of(std::size_t side) const {
     value_id w = r_.input(v_, side);
     if (r_.template get_if<op::multibroadcast>(w)) w = r_.input(w, 0);
-    const literal* l = r_.constant(w);
-    return l && !l->has_symbols() ? w : value_id{};
+    const constant_view c = viewed_constant(r_, w);
+    if (!c || c.from->has_symbols()) return {};
+    for (std::size_t d = 0; d < c.at.lens.size(); ++d)
+      if (!varies(c.at, d) && !(c.at.lens[d] == dimension(1))) return {};
+    return w;
   }
   static constexpr bool same_index(const affine& a, const affine& b) {
     return a.constant == 0 && b.constant == 0 && a.coefficient == b.coefficient;

@@ -5,9 +5,28 @@ namespace kiln {
 
 namespace detail {
 
+/// Whether an instruction widens a float of fewer bits for a reduction, and for what is pointwise: these read it as it
+/// was and widen it themselves.
+template <class Module>
+constexpr bool widens_for_rows(const Module& m, const fusion_groups<Module>& groups, std::uint32_t i) {
+  const auto& in = m[i].inputs;
+  const dtype to = m[i].results[0].type;
+  if (in.size() != 1 || !is_float(to)) return false;
+  const dtype from = m.shape_of(in[0]).type;
+  if (!is_float(from) || size_of(from) >= size_of(to)) return false;
+  bool reduces = false;
+  for (std::uint32_t u : groups.users(i)) {
+    if (u == groups.output_user || groups.members(u) != 1) return false;
+    reduces = reduces || is_kind(m, u, op_kind::reduction);
+    if (!is_kind(m, u, op_kind::reduction) && !is_kind(m, u, op_kind::pointwise)) return false;
+  }
+  return reduces;
+}
+
 /// The pointwise instructions after a contraction that may run as its epilogue, in execution order: those over the
 /// result's dims whose other operands do not depend on it, up to the last one after which a single value is read by
-/// others, so that the fused kernel writes one result.
+/// others, so that the fused kernel writes one result. What at last widens that for rows stays with these, which then
+/// read fewer bytes.
 template <class Module>
 constexpr small_vector<std::uint32_t> find_epilogue(const Module& m, const fusion_groups<Module>& groups,
                                                     std::uint32_t root) {
@@ -54,6 +73,7 @@ constexpr small_vector<std::uint32_t> find_epilogue(const Module& m, const fusio
     for (std::uint32_t n : open) results += n != 0;
     if (results == 1) kept = chain.size();
   }
+  while (kept > 0 && widens_for_rows(m, groups, chain[kept - 1])) --kept;
   chain.resize(kept);
   return chain;
 }

@@ -140,39 +140,63 @@ constexpr image_read read_by_pointwise_convolution(const Program& p, const Modul
   return read_by_body(m, i, body, [&](std::uint32_t k) { return image_of_pointwise_convolution(body, k); });
 }
 
-/// Whether a pointwise instruction has the form of a channel prologue.
+/// What a pointwise instruction is as the prologue of a convolution.
+enum class prologue_kind : std::uint8_t { none, constant, gate };
+
 template <class Program, class Module>
-constexpr bool is_channel_prologue(const Program& p, const Module& m, std::uint32_t i) {
+constexpr prologue_kind channel_prologue_kind(const Program& p, const Module& m, std::uint32_t i) {
+  constexpr auto none = prologue_kind::none, constant = prologue_kind::constant;
   const auto& ins = m[i];
-  if (ins.kind != instruction_kind::op || ins.results.size() != 1) return false;
+  if (ins.kind != instruction_kind::op || ins.results.size() != 1) return none;
   // Volumes never have their NHWC, where kernels apply a prologue; elsewhere it takes a copy of the image, no
   // less than its own step does.
   const std::size_t rank = ins.results[0].lens.size();
-  if (rank < 3 || rank > 4) return false;
+  if (rank < 3 || rank > 4) return none;
   const auto* fused = ins.op.template get_if<op::fused>();
-  if (!fused) return ins.op.template is<op::relu>() && ins.results[0].type == dtype::f32;
-  if (fused->kind != fusion::pointwise) return false;
+  if (!fused) return ins.op.template is<op::relu>() && ins.results[0].type == dtype::f32 ? constant : none;
+  if (fused->kind != fusion::pointwise) return none;
   const Module& body = p.module(fused->body);
-  const auto form = find_channel_prologue(body, body.outputs[0], [&](std::size_t k) {
-    const auto at = layout_in_literal(m, ins.inputs[k]);
-    return at && lies_by_channel(*at);
-  });
-  return form && m.shape_of(ins.inputs[form->data]) == ins.results[0];
+  const auto form = find_channel_prologue(
+      body, body.outputs[0],
+      [&](std::size_t k) {
+        const auto at = layout_in_literal(m, ins.inputs[k]);
+        return at && lies_by_channel(*at);
+      },
+      [&](std::size_t k) { return is_gate(m, ins.inputs[k]); });
+  if (!form || !(m.shape_of(ins.inputs[form->data]) == ins.results[0])) return none;
+  return form->scale.gates ? prologue_kind::gate : constant;
 }
 
 }  // namespace detail
 
+/// Says of every gate that it gains as a prologue.
+struct all_gates_gain {
+  template <class Program, class Module> constexpr bool operator()(const Program&, const Module&, std::uint32_t) const {
+    return true;
+  }
+};
+
 /// Gives pointwise convolutions what scales, shifts and clamps the channels of their input as a prologue, where nothing
-/// else reads that: batch norm and ReLU before a 1x1 layer, as in networks whose layers begin with them. For
-/// targets whose kernels apply it while they read; it runs after the fusion passes.
-template <class Program> constexpr pass_note fuse_prologue(Program& p) {
+/// else reads that: batch norm and ReLU before a 1x1 layer, as in networks whose layers begin with them, and the gates
+/// of squeeze-and-excitation before the layer that projects. For targets whose kernels apply it while they read; it
+/// runs after the fusion passes. `gate_gains(program, module, i)` says whether convolution i takes less time with its
+/// gate than a step of its own for that.
+template <class Program, class GateGains = all_gates_gain>
+constexpr pass_note fuse_prologue(Program& p, const GateGains& gate_gains = {}) {
   pass_note note("fuse_prologue");
   shared_bodies<Program> bodies(p);
   for_each_unfused(p, [&](auto& m) {
     const user_lists users(m);
     for (std::uint32_t i = 0; i < m.size(); ++i) {
       const auto [image, times] = detail::read_by_pointwise_convolution(p, m, i);
-      if (!image || !detail::is_channel_prologue(p, m, image.instruction)) continue;
+      const auto kind = image ? detail::channel_prologue_kind(p, m, image.instruction) : detail::prologue_kind::none;
+      if (kind == detail::prologue_kind::none) continue;
+      if (kind == detail::prologue_kind::gate && !gate_gains(p, m, i)) {
+        note.remark(
+            text("factors that the run computes stay a step before a 1x1 convolution of a small image or of the "
+                 "matrix unit"));
+        continue;
+      }
       if (times != 1 || users[image.instruction].size() != 1) {
         note.remark(text("what changes channels before a 1x1 convolution stays a step where others read it too"));
         continue;

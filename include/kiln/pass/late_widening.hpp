@@ -8,7 +8,7 @@ namespace kiln::detail {
 
 /// While one lives in this thread, `constant_folding` leaves conversions to f32 of large constants of 16-bit floats
 /// that only products read, as right operands or as scales of weights in blocks: who makes the kernels then widens one
-/// at a time, or none.
+/// at a time, or none. So it does views of large matrices that only products and recurrent layers read.
 class late_widening {
  public:
   explicit late_widening(bool wanted);

@@ -51,9 +51,9 @@ template <class Rewriter> class product_merger {
     value_id product, weights, bias, result;
   };
 
-  // The constant that a value is, or is widened of through views: see late_widening.hpp.
+  // The constant that a value is or views, or is widened of through views: see late_widening.hpp.
   constexpr constant_view stored(value_id v) const {
-    if (const literal* l = r_.constant(v)) return {l, layout::standard(l->get_shape().lens)};
+    if (const constant_view c = viewed_constant(r_, v)) return c;
     inline_vector<value_id, 8> views;
     for (; r_.is_kind(v, op_kind::view); v = r_.input(v, 0)) {
       if (views.size() == views.capacity()) return {};

@@ -101,6 +101,12 @@ TYPED_TEST(convolution_test, depthwise) {
   check<TypeParam>(uneven);
   check<TypeParam>(plane(1, 2, 2, 2, 200, 90, 3, 1, 1));  // several strips
   check<TypeParam>(plane(1, 2, 4, 2, 151, 70, 7, 1, 3));
+  // few rows by columns, and rows that do not stay in a cache
+  for (conv_problem p : {plane(1, 37, 37, 37, 1, 203, 3, 1, 4, 4), plane(2, 150, 150, 150, 1, 1301, 3, 1, 2, 2),
+                         plane(1, 20, 20, 20, 1, 90, 7, 3, 5), plane(1, 5, 5, 5, 1, 40, 3, 1, 30, 30)}) {
+    p.kernel[1] = 1, p.pad_begin[1] = p.pad_end[1] = 0;
+    check<TypeParam>(p);
+  }
 }
 
 TYPED_TEST(convolution_test, depthwise_in_three_dimensions) {

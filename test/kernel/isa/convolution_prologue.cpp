@@ -11,17 +11,18 @@ template <class T> struct changed_input {
   std::vector<T> scale, shift;
   channel_prologue<T> prologue;
 
-  // `parts` holds a bit for each of scale, shift and bounds.
-  changed_input(std::int64_t channels, unsigned parts)
-      : scale(random_values<T>(channels, 11)), shift(random_values<T>(channels, 12)) {
+  // `parts` holds a bit for each of scale, shift, bounds, and whether each image has a scale of its own.
+  changed_input(std::int64_t images, std::int64_t channels, unsigned parts)
+      : scale(random_values<T>(images * (channels + 2), 11)), shift(random_values<T>(channels, 12)) {
     if (parts & 1U) prologue.scale = scale.data();
+    if (parts & 8U) prologue.scale_step = channels + 2;
     if (parts & 2U) prologue.shift = shift.data();
     prologue.clamps = (parts & 4U) != 0;
     if (prologue.clamps) prologue.low = T(-.125), prologue.high = T(.5);
   }
-  T of(T x, std::int64_t channel) const {
+  T of(T x, std::int64_t image, std::int64_t channel) const {
     const auto c = static_cast<std::size_t>(channel);
-    if (prologue.scale) x *= scale[c];
+    if (prologue.scale) x *= scale[static_cast<std::size_t>(image * prologue.scale_step) + c];
     if (prologue.shift) x += shift[c];
     return prologue.clamps ? std::min(std::max(x, prologue.low), prologue.high) : x;
   }
@@ -50,7 +51,7 @@ void check_prologue(kiln::thread_pool& pool, const conv_problem& p, conv_method 
                                     << p.input[1] << 'x' << p.input[2] << " groups " << p.groups << " method "
                                     << static_cast<int>(method) << " threads " << pool.size() << " last: " << in_nhwc
                                     << out_nhwc << " parts " << parts);
-  const changed_input<T> change(p.in_channels, parts);
+  const changed_input<T> change(p.batch, p.in_channels, parts);
   const test_layout from{in_nhwc, p.in_channels, p.input_pixels()}, to{out_nhwc, p.out_channels, p.output_pixels()},
       dense{false, p.in_channels, p.input_pixels()};
   const auto w = random_values<T>(p.out_channels * p.depth(), 2);
@@ -68,7 +69,7 @@ void check_prologue(kiln::thread_pool& pool, const conv_problem& p, conv_method 
         for (std::int64_t i = 0; i < p.input_pixels(); ++i) {
           T& x = planes[dense.at(n, c, i)];
           in[from.at(n, c, i)] = x;
-          x = change.of(x, c);
+          x = change.of(x, n, c);
         }
     const auto& expected = expected_of(p, planes, w);
     conv->run(pool, in.data(), weights.data(), out.data(), scratch.data(), {}, &change.prologue);
@@ -104,10 +105,10 @@ TEST(convolution_prologue, changes_the_input_for_every_method_and_layout) {
         for (const bool out_nhwc : {false, true})
           for (const conv_method method : {conv_method::nhwc_gemm, conv_method::im2col, conv_method::direct_channels,
                                            conv_method::depthwise_nchw, conv_method::direct_rows})
-            for (const unsigned parts : {7U, 0U, 1U, 2U}) {
+            for (const unsigned parts : {15U, 7U, 0U, 1U, 2U}) {
               if (method == conv_method::depthwise_nchw && p.group_inputs() != 1) break;
               if (method == conv_method::direct_rows && !direct_rows_convolution<float>::serves(p)) break;
-              if (parts != 7 && &p != problems) break;
+              if (parts < 7 && &p != problems) break;
               check_prologue<float>(pool, p, method, in_nhwc, out_nhwc, parts);
               if (::testing::Test::HasFatalFailure()) return;
             }

@@ -138,6 +138,18 @@ TYPED_TEST(gemm_test, deep_products_are_cut) {
       for (std::int64_t m : {1, 6, 13}) check<TypeParam>(pool, m, 70, k, 1, form);
 }
 
+// Some rows meet short blocks of a right operand that exceeds the second-level cache: even ones, whose sums go on.
+TYPED_TEST(gemm_test, blocks_of_far_panels_that_some_rows_meet_are_short) {
+  const std::int64_t short_block = far_depth_block<TypeParam>(1000, 16);
+  ASSERT_LT(short_block, depth_block<TypeParam>(1000));
+  ASSERT_EQ(far_depth_block<TypeParam>(1, 16), 1);
+  ASSERT_EQ(far_depth_block<TypeParam>(1000, 49), depth_block<TypeParam>(1000));
+  kiln::thread_pool pool(2);
+  for (const std::int64_t m : {7, 16, 31, 48})
+    for (const std::int64_t k : {short_block - 1, short_block + 1, std::int64_t{1000}})
+      for (const std::int64_t n : {430, 1500}) check<TypeParam>(pool, m, n, k, 1, right_operand::packed);
+}
+
 // Of a right operand that exceeds the second-level cache, a few rows read several parts of the depth side by side.
 TYPED_TEST(gemm_test, few_rows_stream_parts_of_the_depth) {
   ASSERT_EQ(streamed_parts(1, true), 4);

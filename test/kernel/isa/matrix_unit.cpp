@@ -323,9 +323,11 @@ TEST_F(matrix_unit_test, prologues) {
   for (const auto& [m, k] : {std::array{200, 320}, {238, 1100}, {392, 1792}, {104, 2500}}) {
     SCOPED_TRACE(testing::Message() << m << " rows of " << k);
     product x(m, 128, k);
-    const auto scale = random_values<float>(x.k, 5), shift = random_values<float>(x.k, 6);
+    const std::int64_t pixels = x.m / 3 + 1;  // images that end within a chunk
+    const auto scale = random_values<float>(3 * x.k, 5), shift = random_values<float>(x.k, 6);
     channel_prologue<float> prologue;
     prologue.scale = scale.data(), prologue.shift = shift.data();
+    prologue.scale_step = x.k;
     prologue.clamps = true, prologue.low = 0;
     std::vector<float> panels(static_cast<std::size_t>(packed_b_size<float>(x.k, x.n)));
     pack_b(pool, panels.data(), x.b.data(), x.b_row(), 1, x.k, x.n);
@@ -334,15 +336,28 @@ TEST_F(matrix_unit_test, prologues) {
     ASSERT_TRUE(gains_from_matrix_unit(x.p));
     const auto size = static_cast<std::size_t>(gemm_with_prologue_scratch_size(x.p) * pool.size());
     std::vector<float> scratch(size + 16, 5.F);
-    gemm_with_prologue(pool, x.p, prologue, scratch.data());
+    gemm_with_prologue(pool, x.p, prologue, pixels, scratch.data());
     for (std::int64_t i = 0; i < x.m; ++i)
       for (std::int64_t c = 0; c < x.k; ++c) {
         float& v = x.a[static_cast<std::size_t>(i * x.a_row() + c)];
-        v = std::max(0.F, v * scale[static_cast<std::size_t>(c)] + shift[static_cast<std::size_t>(c)]);
+        v = std::max(0.F,
+                     v * scale[static_cast<std::size_t>(i / pixels * x.k + c)] + shift[static_cast<std::size_t>(c)]);
       }
     x.check();
     for (std::size_t i = size; i < scratch.size(); ++i) ASSERT_EQ(scratch[i], 5.F) << "written after the scratch";
   }
+}
+
+// A worker finds the rows there that it wrote in the layer before, unless the right operand is large beside them.
+TEST(split_schedule, workers_take_rows) {
+  for (const auto& [m, n, k] : {std::array{196, 384, 64}, {196, 576, 96}, {196, 672, 112}, {196, 96, 576}}) {
+    const split_schedule cut(m, n, k, 1, 2, m);
+    EXPECT_EQ(cut.chunks, 2) << n;
+    EXPECT_EQ(cut.chunk_rows, 98) << n;
+    EXPECT_EQ(cut.groups, 1) << n;
+  }
+  EXPECT_EQ(split_schedule(128, 3072, 768, 1, 2, 128).chunks, 1);  // else each would split all of it
+  EXPECT_EQ(split_schedule(196, 384, 64, 1, 1, 196).chunks, 1);
 }
 
 TEST_F(matrix_unit_test, small_or_strided_products_stay_in_vectors) {

@@ -33,7 +33,8 @@ struct fused_contraction {
 };
 
 /// The contraction of an instruction; empty where it is none of a form that the kernels know. `is_constant(k)`, where
-/// it is given, says whether input k is a constant of f32 that `lies_by_channel`: without it there is no prologue.
+/// it is given, says whether input k is a constant of f32 that `lies_by_channel`: without it there is no prologue. The
+/// gates of a prologue are inputs that `is_gate` in the request's graph.
 std::optional<fused_contraction> read_contraction(const kernel_request& request,
                                                   const std::function<bool(std::size_t)>& is_constant = {});
 

@@ -46,7 +46,7 @@ class conv_plan {
 };
 
 /// The version of the kernels in the tuning cache: raise it whenever a kernel's time or name changes.
-inline constexpr int kernel_version = 24;
+inline constexpr int kernel_version = 25;
 
 /// The kernels of one instruction-set level, as a library exports them. No type whose layout depends on the level
 /// crosses this boundary.

@@ -8,7 +8,7 @@ namespace kiln::eigen {
 /// Recurrent layers and linear attention in one instruction-set level.
 struct recurrent_table {
   std::int64_t (*packed_floats)(const op::recurrent& cell, std::int64_t hidden) = nullptr;
-  void (*pack)(thread_pool& pool, const op::recurrent& cell, std::int64_t hidden, float* to, const float* from,
+  void (*pack)(thread_pool& pool, const op::recurrent& cell, std::int64_t hidden, float* to, const std::byte* from,
                std::ptrdiff_t row, std::ptrdiff_t col) = nullptr;
   std::int64_t (*scratch_floats)(const op::recurrent& cell, std::int64_t batch, std::int64_t hidden) = nullptr;
   double (*seconds)(const op::recurrent& cell, std::int64_t steps, std::int64_t batch, std::int64_t hidden,

@@ -9,6 +9,17 @@ KILN_FN constexpr double unit_number(scalar::u32 high, scalar::u32 low) {
   return (high_bits * 67108864.0 + low_bits) / 9007199254740992.0;
 }
 
+/// Where numbers of [0, 1) lie that are spread over [low, low + width). `least` and `most` are numbers of the result's
+/// type: rounding keeps what is between them there, and would else leave the range at either end.
+struct uniform_range {
+  double low = 0, width = 1, least = 0, most = 1;
+  KILN_FN constexpr double at(double unit) const {
+    double x = low + width * unit;
+    x = x < least ? least : x;
+    return x > most ? most : x;
+  }
+};
+
 /// The four random words of a counter: Philox of four words and ten rounds (Salmon, Moraes, Dror and Shaw 2011). Words
 /// of different counters, or of different keys, are independent, so that any of them is made without those before it.
 struct philox {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "kiln/core/edit_distance.hpp"
-#include "kiln/op/more.hpp"
+#include "kiln/graph/impl/every_own_op.hpp"
 
 namespace kiln {
 namespace detail {
@@ -34,7 +34,7 @@ std::string text_of(const attribute_value& v) {
 template <class... Ops> std::vector<op_row> rows_of(type_list<Ops...>) {
   std::vector<op_row> out;
   const auto append = [&]<class Op>(type_tag<Op>) {
-    if constexpr (!control<Op>) out.push_back(op_row_of<Op>());
+    if constexpr (!control<Op> && !calling<Op>) out.push_back(op_row_of<Op>());
   };
   (append(type_tag<Ops>{}), ...);
   return out;
@@ -107,7 +107,8 @@ bool read_attribute(const attribute_value& from, std::string& to) {
 
 std::span<const op_row> op_rows() {
   static const std::vector<op_row> rows = [] {
-    std::vector<op_row> all = detail::rows_of(default_registry::types{}), more = detail::rows_of(more_ops{});
+    std::vector<op_row> all = detail::rows_of(default_registry::types{}),
+                        more = detail::rows_of(detail::every_own_op{});
     all.insert(all.end(), more.begin(), more.end());
     std::sort(all.begin(), all.end(), [](const op_row& a, const op_row& b) { return a.table->name < b.table->name; });
     return all;

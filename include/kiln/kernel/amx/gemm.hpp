@@ -20,8 +20,9 @@ constexpr double matrix_unit_time(std::int64_t m, std::int64_t n, std::int64_t k
 
 /// How a GEMM is cut into tasks on a matrix unit: a chunk of rows of one matrix and a few panels of columns, whose
 /// blocks of the depth are split and multiplied one after the other. Depths are cut so that the split rows of two tiles
-/// stay in L1, chunks and groups so that the last worker ends early: neither operand is split often, and all workers
-/// have equally much. The worker's split operands stay in its L2.
+/// stay in L1, chunks and groups so that the last worker ends early: neither operand is split often, all workers have
+/// equally much, and a worker has the rows that it wrote in the layer before. The worker's split operands stay in its
+/// L2.
 struct split_schedule {
   static constexpr std::int64_t panel = 4 * matrix_unit::cols, most_rows = 256, most_steps = 5, most_panels = 16;
   static constexpr std::int64_t least_rows = 48;
@@ -37,12 +38,21 @@ struct split_schedule {
     blocks = ceil_div(steps, block_steps);
     const std::int64_t rows_at_most = std::min(rows_at_once, most_rows), many = workers, few = 8 * many;
     const std::int64_t least_chunks = ceil_div(m, rows_at_most), least_groups = ceil_div(panels, most_panels);
+    // ns to read an element that another core wrote, or to write where it read: those of the other panels' columns.
+    constexpr double handed_over = 0.25;
+    const auto across = [&](std::int64_t of_cols, std::int64_t cols) {
+      return handed_over * static_cast<double>(m) * static_cast<double>(k + cols) *
+             (1 - 1 / static_cast<double>(of_cols));
+    };
     const double even =
         static_cast<double>(batch) / static_cast<double>(many) *
         matrix_unit_time(m, n, k, static_cast<double>(least_groups), static_cast<double>(least_chunks), fetch);
     double shortest = std::numeric_limits<double>::infinity();
     for (std::int64_t c = least_chunks; c == least_chunks || c * least_rows <= m; ++c) {
-      const std::int64_t rows = std::min(round_up(ceil_div(m, c), matrix_unit::rows), rows_at_most);
+      // Equal chunks of each worker are no fewer tiles' rows for the last one where they end within a tile.
+      const std::int64_t equal = ceil_div(m, c);
+      const std::int64_t rows =
+          std::min(batch == 1 && many > 1 && c % many == 0 ? equal : round_up(equal, matrix_unit::rows), rows_at_most);
       const std::int64_t of_rows = ceil_div(m, rows);
       for (std::int64_t g = least_groups; g <= panels; ++g) {
         const std::int64_t each = ceil_div(panels, g), of_cols = ceil_div(panels, each),
@@ -51,8 +61,10 @@ struct split_schedule {
         const double all = static_cast<double>(batch) *
                            matrix_unit_time(m, n, k, static_cast<double>(of_cols), static_cast<double>(of_rows), fetch);
         const double one = matrix_unit_time(std::min(m, rows), std::min(n, each * panel), k, 1, 1, fetch);
-        const double time = std::max(all / static_cast<double>(many),
-                                     tasks < few ? static_cast<double>(ceil_div(tasks, many)) * one : 0);
+        // Of one matrix and fewer chunks than workers, these take columns of the same rows.
+        const double moved = batch == 1 && of_rows < many ? across(of_cols, std::min(n, each * panel)) : 0;
+        const double time = moved + std::max(all / static_cast<double>(many),
+                                             tasks < few ? static_cast<double>(ceil_div(tasks, many)) * one : 0);
         if (time < shortest) {
           shortest = time;
           chunks = of_rows, chunk_rows = rows, groups = of_cols, group_panels = each;

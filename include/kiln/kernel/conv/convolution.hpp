@@ -196,13 +196,14 @@ template <class T> class convolution {
       const std::int64_t pieces = ceil_div(pixels, piece);
       return pool.parallel_for(problem_.batch * channels * pieces, [&](std::int64_t task, unsigned) {
         const std::int64_t plane = task / pieces, first = task % pieces * piece, at = plane * pixels + first;
-        prologue.of_plane(from + at, to + at, plane % channels, std::min(piece, pixels - first));
+        prologue.of_image(plane / channels)
+            .of_plane(from + at, to + at, plane % channels, std::min(piece, pixels - first));
       });
     }
     const std::int64_t all = problem_.batch * pixels, each = std::max<std::int64_t>(1, 4096 / channels);
     pool.parallel_for(ceil_div(all, each), [&](std::int64_t task, unsigned) {
       for (std::int64_t i = task * each; i < std::min(all, (task + 1) * each); ++i)
-        prologue.of_pixel(from + i * given_step_, to + i * channels, 0, channels);
+        prologue.of_image(i / pixels).of_pixel(from + i * given_step_, to + i * channels, 0, channels);
     });
   }
   std::int64_t body_scratch() const {

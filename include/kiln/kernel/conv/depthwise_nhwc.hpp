@@ -1,5 +1,7 @@
 #pragma once
 
+#include <limits>
+
 #include "kiln/kernel/conv/depthwise_block.hpp"
 #include "kiln/kernel/conv/image_layout.hpp"
 #include "kiln/kernel/conv/problem.hpp"
@@ -47,8 +49,9 @@ template <class T> class depthwise_nhwc_convolution {
     const T* weights = nullptr;  ///< of all channels
     T* output = nullptr;         ///< pixel (0, 0) at channel 0
     std::ptrdiff_t out_step = 0;
-    std::int64_t image = 0, row = 0, end_row = 0;  ///< of the output
-    std::int64_t vector = 0, end_vector = 0;       ///< of channels
+    std::int64_t image = 0, row = 0, end_row = 0;                                    ///< of the output
+    std::int64_t vector = 0, end_vector = 0;                                         ///< of channels
+    std::int64_t column = 0, end_column = std::numeric_limits<std::int64_t>::max();  ///< where there are no blocks
   };
 
   /// As `nhwc_gemm_convolution::run`, without scratch; an epilogue's tile is a row of pixels, of all channels or of a
@@ -57,30 +60,57 @@ template <class T> class depthwise_nhwc_convolution {
   void run(thread_pool& pool, const T* input, std::ptrdiff_t in_step, const T* weights, T* output,
            std::ptrdiff_t out_step, Epilogue&& epilogue) const {
     const std::int64_t vectors = channels_ / lanes;
-    const auto of_task = [&](std::int64_t image, std::int64_t row, std::int64_t end_row, std::int64_t vector,
+    const auto part_of = [&](std::int64_t image, std::int64_t row, std::int64_t end_row, std::int64_t vector,
                              std::int64_t end_vector) {
-      run_part({input + image * p_.input_pixels() * in_step + vector * lanes, in_step, weights,
-                output + image * height_ * width_ * out_step, out_step, image, row, end_row, vector, end_vector},
-               epilogue);
+      return part{input + image * p_.input_pixels() * in_step + vector * lanes,
+                  in_step,
+                  weights,
+                  output + image * height_ * width_ * out_step,
+                  out_step,
+                  image,
+                  row,
+                  end_row,
+                  vector,
+                  end_vector};
     };
     if (in_blocks()) {
-      // A task is a strip of rows of one image and some vectors of channels.
-      const std::int64_t tasks = 4 * static_cast<std::int64_t>(pool.size());
-      const std::int64_t strip = round_up(std::max<std::int64_t>(1, height_ / 8), depthwise_block<T, 3, 1>::most_rows),
-                         strips = ceil_div(height_, strip);
-      const std::int64_t cuts =
-          std::clamp<std::int64_t>(ceil_div(tasks, strips * p_.batch), 1, std::max<std::int64_t>(1, vectors / 4));
-      return pool.parallel_for(p_.batch * strips * cuts, [&](std::int64_t task, unsigned) {
-        const std::int64_t cut = task % cuts, at = task / cuts, begin = at % strips * strip;
-        of_task(at / strips, begin, std::min(height_, begin + strip), vectors * cut / cuts, vectors * (cut + 1) / cuts);
+      // A task is a strip of rows of one image and some vectors of channels. Images are first cut into equal bands for
+      // the workers, who find the rows there that they wrote in the layer before: those of others take ten times as
+      // long to read, and to write.
+      constexpr std::int64_t together = depthwise_block<T, 3, 1>::most_rows;
+      const std::int64_t many = pool.size(), tasks = 4 * many;
+      const std::int64_t bands = std::min(ceil_div(height_, together), ceil_div(many, p_.batch));
+      const std::int64_t rows = ceil_div(height_, bands);
+      const std::int64_t strip = std::min(rows, round_up(std::max<std::int64_t>(1, height_ / 8), together));
+      const std::int64_t strips = ceil_div(rows, strip);
+      const std::int64_t cuts = std::clamp<std::int64_t>(ceil_div(tasks, bands * strips * p_.batch), 1,
+                                                         std::max<std::int64_t>(1, vectors / 4));
+      return pool.parallel_for(p_.batch * bands * strips * cuts, [&](std::int64_t task, unsigned) {
+        const std::int64_t cut = task % cuts, at = task / cuts, banded = at / strips, band = banded % bands;
+        const auto first = [&](std::int64_t of) { return ceil_div(height_ * of, bands); };
+        const std::int64_t begin = first(band) + at % strips * strip, end = std::min(first(band + 1), begin + strip);
+        if (begin < end)
+          run_part(part_of(banded / bands, begin, end, vectors * cut / cuts, vectors * (cut + 1) / cuts), epilogue);
       });
     }
+    // A task is some rows, or some columns of one where rows are few, or longer than what stays in L2 while vector
+    // after vector of its channels is computed.
+    constexpr std::int64_t cached = 256 * 1024, least = 16;  // bytes, columns
     const std::int64_t rows = p_.batch * height_;
     const std::int64_t work = std::max<std::int64_t>(1, width_ * channels_ * p_.taps());
     const std::int64_t each = std::clamp<std::int64_t>(65536 / work, 1, std::max<std::int64_t>(1, height_ / 8));
-    pool.parallel_for(ceil_div(rows, each), [&](std::int64_t task, unsigned) {
-      for (std::int64_t row = task * each; row < std::min(rows, (task + 1) * each); ++row)
-        of_task(row / height_, row % height_, row % height_ + 1, 0, vectors);
+    const std::int64_t tasks = ceil_div(rows, each), wanted = pool.size() == 1 ? 1 : 4 * std::int64_t{pool.size()};
+    const std::int64_t bytes = p_.input[2] * channels_ * static_cast<std::int64_t>(sizeof(T));
+    const std::int64_t cuts = each > 1 ? 1
+                                       : std::clamp<std::int64_t>(std::max(ceil_div(wanted, tasks), bytes / cached), 1,
+                                                                  std::max<std::int64_t>(1, width_ / least));
+    pool.parallel_for(tasks * cuts, [&](std::int64_t task, unsigned) {
+      const std::int64_t some = task / cuts, cut = task - some * cuts;
+      for (std::int64_t row = some * each; row < std::min(rows, (some + 1) * each); ++row) {
+        part of = part_of(row / height_, row % height_, row % height_ + 1, 0, vectors);
+        of.column = width_ * cut / cuts, of.end_column = width_ * (cut + 1) / cuts;
+        run_rows(of, epilogue);
+      }
     });
   }
 
@@ -145,16 +175,18 @@ template <class T> class depthwise_nhwc_convolution {
 
   template <class Epilogue> void run_rows(const part& of, Epilogue&& epilogue) const {
     const std::int64_t first = of.vector * lanes, count = std::min(p_.out_channels, of.end_vector * lanes) - first;
+    const std::int64_t end = std::min(width_, of.end_column);
     for (std::int64_t y = of.row; y < of.end_row; ++y) {
       T* const out = of.output + y * width_ * of.out_step + first;
-      run_row(of.input, of.in_step, of.weights + first, y, out, of.out_step, count);
-      epilogue((of.image * height_ + y) * width_, width_, first, count, out, of.out_step);
+      run_row(of.input, of.in_step, of.weights + first, y, of.column, end, out, of.out_step, count);
+      epilogue((of.image * height_ + y) * width_ + of.column, end - of.column, first, count,
+               out + of.column * of.out_step, of.out_step);
     }
   }
 
-  // One row of some channels.
-  void run_row(const T* image, std::ptrdiff_t in_step, const T* weights, std::int64_t y, T* out,
-               std::ptrdiff_t out_step, std::int64_t channels) const {
+  // Columns [begin, end) of a row, of some channels; `out` is its first pixel.
+  void run_row(const T* image, std::ptrdiff_t in_step, const T* weights, std::int64_t y, std::int64_t begin,
+               std::int64_t end, T* out, std::ptrdiff_t out_step, std::int64_t channels) const {
     const std::int64_t y0 = y * p_.stride[1] - p_.pad_begin[1], step = p_.dilation[1];
     const std::int64_t first = y0 >= 0 ? 0 : ceil_div(-y0, step);
     const std::int64_t last = std::min(p_.kernel[1], y0 >= p_.input[1] ? 0 : ceil_div(p_.input[1] - y0, step));
@@ -189,11 +221,12 @@ template <class T> class depthwise_nhwc_convolution {
         }
       };
       const auto columns = [&]<bool Whole>() {
-        std::int64_t x = 0;
-        for (; x < inner_; ++x) taps.template operator()<1, Whole>(x);
-        for (; x + most_pixels <= inner_end_; x += most_pixels) taps.template operator()<most_pixels, Whole>(x);
-        for (; x + 2 <= inner_end_; x += 2) taps.template operator()<2, Whole>(x);
-        for (; x < width_; ++x) taps.template operator()<1, Whole>(x);
+        const std::int64_t inner = std::min(inner_, end), inner_end = std::min(inner_end_, end);
+        std::int64_t x = begin;
+        for (; x < inner; ++x) taps.template operator()<1, Whole>(x);
+        for (; x + most_pixels <= inner_end; x += most_pixels) taps.template operator()<most_pixels, Whole>(x);
+        for (; x + 2 <= inner_end; x += 2) taps.template operator()<2, Whole>(x);
+        for (; x < end; ++x) taps.template operator()<1, Whole>(x);
       };
       if (count == lanes)
         columns.template operator()<true>();

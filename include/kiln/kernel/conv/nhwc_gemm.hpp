@@ -145,7 +145,8 @@ template <class T> class nhwc_gemm_convolution {
   template <class Epilogue>
   void run_with_prologue(thread_pool& pool, const channel_prologue<T>& prologue, const T* input, std::ptrdiff_t in_step,
                          const T* weights, T* output, std::ptrdiff_t out_step, T* scratch, Epilogue&& epilogue) const {
-    gemm_with_prologue(pool, product(input, in_step, weights, output, out_step), prologue, scratch, epilogue);
+    gemm_with_prologue(pool, product(input, in_step, weights, output, out_step), prologue, height_ * width_, scratch,
+                       epilogue);
   }
 
   /// The speedup of a matrix unit over vectors; 1 where vectors multiply.

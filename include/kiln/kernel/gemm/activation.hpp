@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "kiln/kernel/simd/vector.hpp"
+#include "kiln/op/pointwise/gelu.hpp"
 #include "kiln/op/pointwise/hard_sigmoid.hpp"
 #include "kiln/op/pointwise/hard_swish.hpp"
 
@@ -9,7 +10,7 @@ namespace kiln::kernels {
 
 /// What follows the sum and the clamp of an epilogue, of the functions that are compiled into it.
 struct activation {
-  enum class function : std::uint8_t { none, hard_sigmoid, hard_swish, sigmoid, swish, tanh };
+  enum class function : std::uint8_t { none, hard_sigmoid, hard_swish, sigmoid, swish, tanh, gelu, gelu_by_tanh };
   function is = function::none;
   op::hard_sigmoid gate{};  ///< of `hard_sigmoid`
 
@@ -39,6 +40,8 @@ template <class T>
       case function::sigmoid: return each([](V x) { return kiln::sigmoid(x); });
       case function::swish: return each([](V x) { return x * kiln::sigmoid(x); });
       case function::tanh: return each([](V x) { return kiln::tanh(x); });
+      case function::gelu: return each([](V x) { return op::gelu{}(x); });
+      case function::gelu_by_tanh: return each([](V x) { return op::gelu{true}(x); });
     }
   }
 }

@@ -12,7 +12,15 @@ template <class T> struct channel_prologue {
   const T* shift = nullptr;
   bool clamps = false;
   T low = -std::numeric_limits<T>::infinity(), high = std::numeric_limits<T>::infinity();
+  std::ptrdiff_t scale_step = 0;  ///< from the factors of an image to those of the next; 0: images have the same
 
+  /// The prologue of one image, whose factors are all images'.
+  KILN_FN channel_prologue of_image(std::int64_t image) const {
+    channel_prologue out = *this;
+    if (scale) out.scale += image * scale_step;
+    out.scale_step = 0;
+    return out;
+  }
   /// Channels [channel, channel + count) of a pixel: x and y are those of the first one.
   KILN_FN void of_pixel(const T* x, T* y, std::int64_t channel, std::int64_t count) const {
     using V = native_vec<T>;

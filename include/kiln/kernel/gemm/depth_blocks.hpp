@@ -16,6 +16,17 @@ template <class T> std::int64_t depth_block(std::int64_t k) {
   return std::max<std::int64_t>(1, ceil_div(k, blocks));
 }
 
+/// The same for a right operand that comes from beyond a core's own caches where so many rows meet it. Few rows take
+/// blocks of at most 24 KiB: those stay in L1 from one tile of rows to the next, and the block after them arrives while
+/// all tiles multiply. (16 rows by GPT-2's matrices take two cores 22.9 ms, 8 rows 18 ms, where whole panels took 25.8
+/// and 23.5 and memory alone takes 16.)
+template <class T> std::int64_t far_depth_block(std::int64_t k, std::int64_t rows) {
+  constexpr std::int64_t few = 48;
+  constexpr std::int64_t most = 24 * 1024 / static_cast<std::int64_t>(sizeof(T)) / register_tile<T>::width;
+  if (rows > few) return depth_block<T>(k);
+  return std::max<std::int64_t>(1, ceil_div(k, std::max<std::int64_t>(1, ceil_div(k, most))));
+}
+
 /// Which workers have taken a task of a job: a worker's first task finds its operands colder than later ones.
 class worker_visits {
  public:

@@ -47,6 +47,9 @@ template <class T> struct gemm_split {
       return tasks < 8 * many && tasks % many != 0;
     };
     while (uneven() && p.m >= (chunks + 1) * least_rows / 2) ++chunks;
+    // As many rows for each worker: then it also has the rows that it wrote in the layer before.
+    if (const std::int64_t even = round_up(chunks, many); packed && !by_panels && p.m >= even * least_rows / 2)
+      chunks = even;
     chunk_rows = ceil_div(p.m, chunks);
     chunks = ceil_div(p.m, chunk_rows);
   }
@@ -142,7 +145,9 @@ void gemm(thread_pool& pool, const gemm_problem<T>& problem, T* scratch, Epilogu
   const packed_right<T> right{p.b, p.b_batch, p.k};
   if (multiplied_on_matrix_unit(pool, p, plain_left<T>{&p}, right, scratch, p.m, epilogue)) return;
   // A panel that is read once gains nothing from staying in the cache.
-  const std::int64_t block = p.m <= register_tile<T>::rows ? std::max<std::int64_t>(p.k, 1) : depth_block<T>(p.k);
+  const std::int64_t block = p.m <= register_tile<T>::rows ? std::max<std::int64_t>(p.k, 1)
+                             : comes_from_far(p)           ? far_depth_block<T>(p.k, p.m)
+                                                           : depth_block<T>(p.k);
   const gemm_split<T> split(p, true, pool.size(), 48, p.task_rows);
   multiply(pool, p, block, split, plain_left<T>{&p}, right, epilogue);
 }

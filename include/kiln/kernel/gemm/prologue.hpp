@@ -6,13 +6,13 @@
 namespace kiln::kernels {
 
 /// A left operand of one matrix, with contiguous rows, after a prologue: the rows of a task, as far as blocks have read
-/// them, are stored in the worker's scratch and stay there for its next panels.
+/// them, are stored in the worker's scratch and stay there for its next panels. Rows are pixels of images.
 template <class T> class prologue_left {
  public:
-  /// Each worker's scratch has `each` elements.
-  prologue_left(const gemm_problem<T>& p, const channel_prologue<T>& prologue, T* scratch, std::int64_t each,
-                unsigned workers)
-      : p_(p), prologue_(prologue), each_(each), scratch_(scratch) {
+  /// Each worker's scratch has `each` elements; an image has `pixels` rows.
+  prologue_left(const gemm_problem<T>& p, const channel_prologue<T>& prologue, std::int64_t pixels, T* scratch,
+                std::int64_t each, unsigned workers)
+      : p_(p), prologue_(prologue), pixels_(pixels), each_(each), scratch_(scratch) {
     for (unsigned w = 0; w < workers; ++w) mark(w, {-1, 0});
   }
   /// Elements of scratch for each worker.
@@ -26,9 +26,13 @@ template <class T> class prologue_left {
     __builtin_memcpy(&at, own, sizeof at);
     if (at.row0 != row0) at = {row0, 0};
     if (const std::int64_t from = at.cols; from < col + cols) {
-      for (std::int64_t r = 0; r < rows; ++r)
-        prologue_.of_pixel(p_.a + (row0 + r) * p_.a_row + from, local + r * row_step(p_.k) + from, from,
-                           col + cols - from);
+      for (std::int64_t r = 0; r < rows;) {
+        const std::int64_t image = prologue_.scale_step == 0 ? 0 : quotient(row0 + r, pixels_);
+        const std::int64_t end = prologue_.scale_step == 0 ? rows : std::min(rows, (image + 1) * pixels_ - row0);
+        const channel_prologue<T> of = prologue_.of_image(image);
+        for (; r < end; ++r)
+          of.of_pixel(p_.a + (row0 + r) * p_.a_row + from, local + r * row_step(p_.k) + from, from, col + cols - from);
+      }
       mark(worker, {row0, col + cols});
     }
     return {local + col, row_step(p_.k)};
@@ -46,7 +50,7 @@ template <class T> class prologue_left {
 
   const gemm_problem<T>& p_;
   const channel_prologue<T>& prologue_;
-  std::int64_t each_;
+  std::int64_t pixels_, each_;
   T* scratch_;
 };
 
@@ -78,12 +82,13 @@ template <class T> std::int64_t gemm_with_prologue_scratch_size(const gemm_probl
   return prologue_rows_size(p) + matrix_unit_scratch_size<T>(p.m, p.n, p.k);
 }
 
-/// As `gemm` for one matrix with contiguous rows of A, after a prologue whose channels are A's columns.
+/// As `gemm` for one matrix with contiguous rows of A, after a prologue whose channels are A's columns; each `pixels`
+/// rows are an image.
 template <class T, class Epilogue = no_epilogue>
-void gemm_with_prologue(thread_pool& pool, const gemm_problem<T>& p, const channel_prologue<T>& prologue, T* scratch,
-                        Epilogue&& epilogue = {}) {
+void gemm_with_prologue(thread_pool& pool, const gemm_problem<T>& p, const channel_prologue<T>& prologue,
+                        std::int64_t pixels, T* scratch, Epilogue&& epilogue = {}) {
   if (p.m <= 0 || p.n <= 0) return;
-  const prologue_left<T> left(p, prologue, scratch, prologue_rows_size(p), pool.size());
+  const prologue_left<T> left(p, prologue, pixels, scratch, prologue_rows_size(p), pool.size());
   const packed_right<T> right{p.b, 0, p.k};
   T* const more = scratch + prologue_rows_size(p) * pool.size();
   if (multiplied_on_matrix_unit(pool, p, left, right, more, most_prologue_rows(p), epilogue)) return;

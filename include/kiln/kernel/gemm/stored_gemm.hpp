@@ -123,8 +123,7 @@ void stored_gemm(thread_pool& pool, const gemm_problem<float>& problem, const St
   float* const more = scratch + stored_right<Stored>::scratch_size(p.k) * pool.size();
   if (multiplied_on_matrix_unit(pool, p, plain_left<float>{&p}, right, more, p.m, epilogue)) return;
   // Blocks that few rows meet are converted to L1: with L2's stores that takes as long as ten rows of products.
-  constexpr std::int64_t few = 48, near_depth = 24 * 1024 / (register_tile<float>::width * sizeof(float));
-  const std::int64_t depth = p.m <= few ? std::min(near_depth, depth_block<float>(p.k)) : depth_block<float>(p.k);
+  const std::int64_t depth = far_depth_block<float>(p.k, p.m);
   multiply(pool, p, depth, gemm_split<float>(p, true, pool.size(), 48, p.task_rows), plain_left<float>{&p}, right,
            epilogue);
 }

@@ -1,4 +1,7 @@
 #pragma once
+#include <cstring>
+#include <vector>
+
 #include "kiln/kernel/gemm/gemm.hpp"
 
 namespace kiln::kernels {
@@ -15,24 +18,33 @@ template <int Gates> struct gate_panels {
   static std::int64_t count(std::int64_t hidden) { return ceil_div(hidden, units); }
   static std::int64_t size(std::int64_t hidden) { return count(hidden) * hidden * width; }
 
-  /// Packs the gates from `gate` on of recurrence[hidden, gates * hidden] with any strides.
-  static void pack(thread_pool& pool, float* to, const float* from, std::ptrdiff_t row, std::ptrdiff_t col,
+  /// Packs the gates from `gate` on of recurrence[hidden, gates * hidden] with any strides and at any address.
+  static void pack(thread_pool& pool, float* to, const std::byte* from, std::ptrdiff_t row, std::ptrdiff_t col,
                    std::int64_t hidden, std::int64_t gate) {
     pool.parallel_for(count(hidden), [&](std::int64_t panel, unsigned) {
+      constexpr auto each = static_cast<std::ptrdiff_t>(sizeof(float));
       float* const out = to + panel * hidden * width;
       const std::int64_t first = panel * units, wanted = std::min<std::int64_t>(units, hidden - first);
+      const bool aligned = reinterpret_cast<std::uintptr_t>(from) % alignof(float) == 0;
+      std::vector<float> lines(aligned ? 0 : static_cast<std::size_t>(wanted * hidden));
       for (int g = 0; g < Gates; ++g) {
-        const float* const in = from + ((gate + g) * hidden + first) * col;
-        if (wanted != units)
-          for (std::int64_t k = 0; k < hidden; ++k) std::fill_n(out + k * width + g * units, units, 0.0F);
-        if (row == 1) {
-          transpose_block(in, col, out + g * units, width, wanted, hidden);
-        } else if (col == 1) {
-          pack_panel(out + g * units, width, in, row, 1, hidden, wanted);
-        } else {
-          for (std::int64_t k = 0; k < hidden; ++k)
-            for (std::int64_t u = 0; u < wanted; ++u) out[k * width + g * units + u] = in[k * row + u * col];
+        const std::byte* const in = from + ((gate + g) * hidden + first) * col * each;
+        if (aligned) {
+          pack_gate(out, g, reinterpret_cast<const float*>(in), row, col, hidden, wanted);
+          continue;
         }
+        // units, or steps of the depth, whose elements are adjacent are copied whole
+        const bool by_units = row == 1, by_steps = col == 1 && !by_units;
+        const std::int64_t many = by_units ? wanted : hidden, length = by_units ? hidden : wanted;
+        for (std::int64_t i = 0; i < many; ++i) {
+          const std::byte* const line = in + i * (by_units ? col : row) * each;
+          float* const copy = lines.data() + i * length;
+          if (by_units || by_steps)
+            std::memcpy(copy, line, static_cast<std::size_t>(length) * sizeof(float));
+          else
+            for (std::int64_t j = 0; j < length; ++j) std::memcpy(copy + j, line + j * col * each, sizeof(float));
+        }
+        pack_gate(out, g, lines.data(), by_units ? 1 : wanted, by_units ? hidden : 1, hidden, wanted);
       }
     });
   }
@@ -51,6 +63,22 @@ template <int Gates> struct gate_panels {
         run_stream_tile<float>(count, some, hidden, row, along, b, width, c, width, cols, false, far);
       else
         find_tile<float, linear_step>(count, some)(hidden, row, along, b, width, c, width, cols, false, ahead, nullptr);
+    }
+  }
+
+ private:
+  // `wanted` units of gate g of a panel; `in` is the first one's first element.
+  static void pack_gate(float* out, int g, const float* in, std::ptrdiff_t row, std::ptrdiff_t col, std::int64_t hidden,
+                        std::int64_t wanted) {
+    if (wanted != units)
+      for (std::int64_t k = 0; k < hidden; ++k) std::fill_n(out + k * width + g * units, units, 0.0F);
+    if (row == 1) {
+      transpose_block(in, col, out + g * units, width, wanted, hidden);
+    } else if (col == 1) {
+      pack_panel(out + g * units, width, in, row, 1, hidden, wanted);
+    } else {
+      for (std::int64_t k = 0; k < hidden; ++k)
+        for (std::int64_t u = 0; u < wanted; ++u) out[k * width + g * units + u] = in[k * row + u * col];
     }
   }
 };

@@ -21,7 +21,7 @@ template <op::cell_kind Kind, bool ResetFirst> struct cell_passes {
   static std::int64_t packed_size(std::int64_t hidden) {
     return first::size(hidden) + (ResetFirst ? second::size(hidden) : 0);
   }
-  static void pack(thread_pool& pool, float* to, const float* from, std::ptrdiff_t row, std::ptrdiff_t col,
+  static void pack(thread_pool& pool, float* to, const std::byte* from, std::ptrdiff_t row, std::ptrdiff_t col,
                    std::int64_t hidden) {
     first::pack(pool, to, from, row, col, hidden, 0);
     if (ResetFirst) second::pack(pool, to + first::size(hidden), from, row, col, hidden, 2);
@@ -178,13 +178,15 @@ template <class Cell, class Functions> class recurrence {
   void pass(std::int64_t step, const rows& those, std::int64_t part, std::int64_t parts) const {
     const std::int64_t panels = Panels::count(p_.hidden), begin = panels * part / parts,
                        end = panels * (part + 1) / parts, size = p_.hidden * Panels::width;
-    // a part's share of the weights stays in its core's cache, beside states and inputs, up to three quarters of that
+    // A part's share of the weights stays in its core's cache, beside states and inputs, up to three quarters of that.
+    // Of a larger one the panels that the step before took last are there, which are the first ones of this step.
     const std::int64_t near = own_cache_bytes() / 4 * 3 / static_cast<std::int64_t>(sizeof(float));
-    const bool far = (end - begin) * size > near, back = step % 2 == 1;
+    const bool back = step % 2 == 1;
     const float* const packed = p_.recurrence + (First ? 0 : Cell::first::size(p_.hidden));
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t panel = back ? end - 1 - (i - begin) : i;
       const float* const b = packed + panel * size;
+      const bool far = (end - begin) * size > near && (i + 1 - begin) * size > near;
       coming_block<float> next;
       if (far && i + 1 < end) next = {back ? b - size : b + size, Panels::width, p_.hidden, Panels::width};
       block_shares<float> shares(next, ceil_div(those.count, Panels::rows), p_.hidden);
@@ -274,9 +276,9 @@ inline std::int64_t packed_recurrence_size(const op::recurrent& cell, std::int64
   return with_passes(cell, [&]<class Cell>() { return Cell::packed_size(hidden); });
 }
 
-/// Packs recurrence[hidden, gates * hidden] of any strides.
+/// Packs recurrence[hidden, gates * hidden] of any strides and at any address.
 inline void pack_recurrence(thread_pool& pool, const op::recurrent& cell, std::int64_t hidden, float* to,
-                            const float* from, std::ptrdiff_t row, std::ptrdiff_t col) {
+                            const std::byte* from, std::ptrdiff_t row, std::ptrdiff_t col) {
   with_passes(cell, [&]<class Cell>() { Cell::pack(pool, to, from, row, col, hidden); });
 }
 

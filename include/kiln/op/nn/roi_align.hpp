@@ -97,7 +97,7 @@ struct roi_align {
   static constexpr between neighbors(const axis& a, std::int64_t bin, std::int64_t k) {
     double at =
         a.start + (static_cast<double>(bin) + (static_cast<double>(k) + .5) / static_cast<double>(a.samples)) * a.bin;
-    if (!(at >= -1 && at <= static_cast<double>(a.extent))) return {0, 0, 0, false};
+    if (a.extent == 0 || !(at >= -1 && at <= static_cast<double>(a.extent))) return {0, 0, 0, false};
     if (at < 0) at = 0;
     const auto low = static_cast<std::int64_t>(at);
     if (low >= a.extent - 1) return {a.extent - 1, a.extent - 1, 0, true};

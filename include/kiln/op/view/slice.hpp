@@ -87,8 +87,8 @@ struct slice {
       const dimension from = position(start, extent, 0, extent), to = position(end, extent, 0, extent);
       return {from, (larger(0, to - from) + (step - 1)) / step};
     }
-    // an extent that may be 0 has no first element to clamp to
-    const dimension last = extent - 1, first = extent.min() > 0 ? 0 : -1;
+    // an extent of 0 has no first element to clamp to; only what lies before it needs the clamp
+    const dimension last = extent - 1, first = extent.min() > 0 ? 0 : start.min() < -1 ? smaller(0, last) : -1;
     const dimension from = position(start, extent, first, last), to = position(end, extent, -1, last);
     return {from, (larger(0, from - to) + (-step - 1)) / -step};
   }

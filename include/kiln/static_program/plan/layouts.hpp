@@ -50,7 +50,7 @@ template <class Program> constexpr lower::layout_plan<Program> plan_layouts(cons
   const auto role = [&](const auto& ins) {
     using lower::layout_role;
     const shape& made = ins.results[0];
-    if (made.rank() != 4 || made.type != dtype::f32) return layout_role::none;
+    if (made.rank() != 4 || made.type != dtype::f32 || ins.results.size() != 1) return layout_role::none;
     if (nhwc_products(program, ins, bound) > 0) return layout_role::prefers_nhwc;
     if (ins.op.template is<op::pooling>() || ins.op.template is<op::lrn>()) return layout_role::propagates;
     return lower::pointwise_role(ins);

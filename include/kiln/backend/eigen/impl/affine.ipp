@@ -145,6 +145,8 @@ kernels::activation compiled_activation(const module_graph& body) {
   }
   if (product) return {};
   if (call->op.is<op::hard_swish>()) return {function::hard_swish};
+  if (const auto* gelu = call->op.get_if<op::gelu>())
+    return {gelu->tanh_approximation ? function::gelu_by_tanh : function::gelu};
   return {call->op.is<op::tanh>() ? function::tanh : function::none};
 }
 

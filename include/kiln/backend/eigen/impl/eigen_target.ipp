@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "kiln/backend/eigen/gates.hpp"
 #include "kiln/backend/eigen/index.hpp"
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/isa_layout.hpp"
@@ -15,6 +16,7 @@
 #include "kiln/backend/eigen/sampling.hpp"
 #include "kiln/kernel/pool/problem.hpp"
 #include "kiln/lower/contraction.hpp"
+#include "kiln/lower/row_body.hpp"
 #include "kiln/pass/constant_folding.hpp"
 #include "kiln/pass/deconvolution_as_convolution.hpp"
 #include "kiln/pass/expand_block_dequantize.hpp"
@@ -27,6 +29,8 @@
 #include "kiln/pass/gather_stored_numbers.hpp"
 #include "kiln/pass/integer_products.hpp"
 #include "kiln/pass/move_quantization.hpp"
+#include "kiln/pass/recognize_gelu.hpp"
+#include "kiln/pass/reduce_before_reshape.hpp"
 #include "kiln/pass/reduce_in_rows.hpp"
 #include "kiln/pass/unread_taps.hpp"
 #include "kiln/pass/widen_floats.hpp"
@@ -41,6 +45,18 @@ std::string processor_model() {
     if (const std::size_t at = line.find(": "); line.starts_with("model name") && at != line.npos)
       return line.substr(at + 2);
   return "an unnamed processor";
+}
+
+// Whether a body folds whole images, all of their dims but the batch, and makes images of them: the order in which
+// their elements lie is free.
+bool normalizes_images(const program& whole, const basic_instruction<operation>& instruction) {
+  const auto* const fused = instruction.op.get_if<op::fused>();
+  if (!fused || fused->kind != fusion::reduce) return false;
+  const auto rows = lower::find_row_body(whole.module(fused->body));
+  if (!rows || !rows->reduces || !(rows->full == instruction.results[0].lens)) return false;
+  for (std::size_t d = 1; d < rows->full.size(); ++d)
+    if (!rows->folded[d] && !(rows->full[d] == dimension(1))) return false;
+  return true;
 }
 
 }  // namespace
@@ -83,6 +99,7 @@ target_passes eigen_target::passes() const {
       // while what is outside an image of bytes is still zero
       {"cut_unread_taps", [](program& p) { return cut_unread_taps(p); }},
       {"integer_products", [](program& p) { return integer_products(p); }},
+      {"reduce_before_reshape", [](program& p) { return reduce_before_reshape(p); }},
       {"reduce_in_rows", [](program& p) { return reduce_in_rows(p); }},
       {"zero_points_in_floats", [](program& p) { return zero_points_in_floats(p); }},
       {"gather_stored_numbers", [](program& p) { return gather_stored_numbers(p); }},
@@ -90,11 +107,12 @@ target_passes eigen_target::passes() const {
       {"widen_floats", [](program& p) { return widen_floats(p); }},
       // factors that conversions kept apart from the weights
       {"constant_folding", [](program& p) { return constant_folding(p); }},
+      {"recognize_gelu", [](program& p) { return recognize_gelu(p); }},
       {"deconvolution_as_convolution", [](program& p) { return deconvolution_as_convolution(p); }},
       {"fold_batch_norm", [](program& p) { return fold_batch_norm(p); }},
   };
   static constexpr named_pass<program> fuse[] = {
-      {"fuse_prologue", [](program& p) { return fuse_prologue(p); }},
+      {"fuse_prologue", [](program& p) { return fuse_prologue(p, eigen::gate_gains); }},
       {"fuse_expanded_depthwise", [](program& p) { return eigen::fuse_expanded_depthwise(p); }},
       {"fuse_quantization", [](program& p) { return fuse_quantization(p); }},
       {"fuse_byte_attention", [](program& p) { return eigen::fuse_byte_attention(p); }},
@@ -109,6 +127,8 @@ lower::layout_role eigen_target::role(const program& whole, const basic_instruct
   const shape& made = instruction.results[0];
   if (made.rank() > 4 || (made.type != dtype::f32 && made.type != dtype::u8 && made.type != dtype::i8))
     return layout_role::none;
+  if (made.type == dtype::f32 && normalizes_images(whole, instruction)) return layout_role::propagates;
+  if (instruction.results.size() != 1) return lower::pointwise_role(instruction);
   if (const auto contraction = lower::contraction_of(whole, instruction)) {
     if (const auto* conv = contraction.get_if<op::convolution>())
       return eigen::role_of_convolution(*conv, contraction.operand(0), contraction.operand(1));

@@ -67,7 +67,7 @@ target_passes hip_target::passes() const {
 lower::layout_role hip_target::role(const program& whole, const basic_instruction<operation>& instruction) const {
   using lower::layout_role;
   const shape& made = instruction.results[0];
-  if (made.rank() > 4 || !is_float(made.type)) return layout_role::none;
+  if (made.rank() > 4 || !is_float(made.type) || instruction.results.size() != 1) return layout_role::none;
   if (instruction.op.is<op::deconvolution>()) return layout_role::prefers_nhwc;
   if (instruction.op.is<op::pooling>() || instruction.op.is<op::resample>()) return layout_role::propagates;
   if (const auto contraction = lower::contraction_of(whole, instruction))

@@ -66,6 +66,7 @@ template <bool Logarithm> variables import_softmax_1(node_context& c) {
 }
 
 value hardmax_along(node_context& c, value x, std::int64_t axis) {
+  if (x.dim(axis) == dimension(0)) return x;  // there is nothing to choose from
   return indices_along(c, x.rank(), axis, x.dim(axis)).equal(x | op::arg_max{axis}).convert(x.type());
 }
 variables import_hardmax(node_context& c) {

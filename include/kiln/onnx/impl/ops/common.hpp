@@ -96,11 +96,6 @@ inline value channels_last(value x) {
 }
 /// x * sigmoid(alpha * x).
 inline value swish(value x, float alpha) { return alpha == 1 ? x.silu() : x * (x * alpha).sigmoid(); }
-/// x[batch, channels, ...] normalized over each group of channels.
-inline value group_normalized(value x, std::int64_t groups, float epsilon) {
-  const dims lens = x.get_shape().lens;
-  return x.reshape({lens[0], groups, product(lens) / (lens[0] * groups)}).normalize({2}, epsilon).reshape(lens);
-}
 /// (elements == y), and (condition ? x : y), of strings too.
 value equal_elements(value x, value y);
 value selected(value condition, value x, value y);

@@ -113,6 +113,21 @@ variables import_skip_rms_norm(node_context& c) {
           ((wide * wide).reduce_mean({-1}) + epsilon).rsqrt(), sum};
 }
 
+// x[batch, channels, ...] normalized over each group of channels in the type `stash`, then in that of `scale` times it
+// plus `offset`, vectors over the channels. All of it has the groups and their channels as dims, so that it is one
+// kernel that reads x once.
+value group_normalized(value x, dtype stash, std::int64_t groups, float epsilon, value scale, value offset) {
+  const dims lens = x.get_shape().lens;
+  const dimension each = lens[1] / groups;
+  dims parts{lens[0], groups, each}, vector{groups, each};
+  ints within{2};
+  for (std::size_t d = 2; d < lens.size(); ++d) {
+    within.push_back(static_cast<std::int64_t>(d) + 1);
+    parts.push_back(lens[d]), vector.push_back(1);
+  }
+  const value y = x.reshape(parts).convert(stash).normalize(within, epsilon).convert(scale.type());
+  return (y * scale.reshape(vector) + offset.reshape(vector)).reshape(lens);
+}
 variables import_group_norm(node_context& c) {
   const value x = c.in(0);
   const dims lens = x.get_shape().lens;
@@ -121,16 +136,15 @@ variables import_group_norm(node_context& c) {
   if (lens[1].is_constant() && lens[1].value() % groups != 0)
     c.malformed("num_groups divides the channels, found " + std::to_string(groups) + " groups of " +
                 kiln::to_string(lens[1]) + " channels");
-  const value wide = c.integer("stash_type", 1) == 1 ? widened(x) : x;
-  const value y = group_normalized(wide, groups, c.real("epsilon", 1e-5f)).convert(x.type());
   const auto along = [&](value v) {
     if (v.rank() != 1) c.malformed("scale and bias are vectors, found " + kiln::to_string(v.get_shape()));
     // the first version has a scale for each group
     if (c.version < 21 && !(v.dim(0) == lens[1]))
       v = v.expect_dims({groups}).unsqueeze({1}).broadcast_to({groups, lens[1] / groups}).reshape({lens[1]});
-    return x.make_along(1, v.expect_dims({lens[1]}));
+    return v.expect_dims({lens[1]});
   };
-  return {y * along(c.in(1)) + along(c.in(2))};
+  const dtype stash = c.integer("stash_type", 1) == 1 ? widened(x).type() : x.type();
+  return {group_normalized(x, stash, groups, c.real("epsilon", 1e-5f), along(c.in(1)), along(c.in(2)))};
 }
 
 variables import_lp_norm(node_context& c) {

@@ -87,8 +87,8 @@ value col_to_im_added(node_context& c, value x) {
 // Col2Im as a transposed convolution with an identity weight.
 variables import_col_to_im(node_context& c) {
   const value x = is_float(c.in(0).type()) ? c.in(0) : c.in(0).convert(dtype::f64);
-  // a convolution has up to three spatial dims
-  if (c.is_dynamic(1) || c.is_dynamic(2) || c.in(1).get_shape().elements().max() > 3)
+  // a convolution has up to three spatial dims, and a known number of groups
+  if (c.is_dynamic(1) || c.is_dynamic(2) || !x.dim(1).is_constant() || c.in(1).get_shape().elements().max() > 3)
     return {col_to_im_added(c, x).convert(c.in(0).type())};
   const auto image = c.numbers(1, "the image's shape"), block = c.numbers(2, "the block's shape");
   const std::size_t axes = checked_axes(c, image.size(), block.size());
@@ -98,8 +98,7 @@ variables import_col_to_im(node_context& c) {
     taps *= k;
   }
   const dimension channels = x.dim(1) / taps;
-  if (!channels.is_constant() || !(channels * taps == x.dim(1)))
-    c.malformed("the channels are a multiple of the block");
+  if (!(channels * taps == x.dim(1))) c.malformed("the channels are a multiple of the block");
   op::deconvolution d;
   d.group = channels.value();
   d.pads = ints(2 * axes, 0);

@@ -62,10 +62,13 @@ struct thread_pool::state {
   static constexpr std::uint64_t open_bit = 0x10000;
   static constexpr std::uint64_t generation_step = 0x20000;
 
+  // What a job is lies in the line of the gate, so that a worker that sees it open has the rest; what no job writes
+  // lies in others, which stay in every core's cache.
   alignas(cache_line) std::atomic<std::uint64_t> gate{0};
   task_function call = nullptr;
   void* body = nullptr;
   const memory_scope* memory = nullptr;  // the caller's
+  bool branches = false;                 // whether the job's tasks share their calls
 
   // Each worker has a stretch of the tasks of its own. A step that cuts a tensor as the one before it did then meets
   // the same processor's caches, and claims don't fight over one line.
@@ -79,9 +82,8 @@ struct thread_pool::state {
       return first < end ? next.fetch_add(1, std::memory_order_relaxed) : first;
     }
   };
-  std::unique_ptr<stretch[]> stretches;
+  alignas(cache_line) std::unique_ptr<stretch[]> stretches;
   std::unique_ptr<worker_placement[]> placements;  // by worker; that of the caller is not used
-  worker_placement::clock::time_point woken;       // when the job's caller woke workers, if it did
   unsigned size = 1;
 
   // The call that a worker's branch has made. Who has no branch left enters by a gate as above, without generations:
@@ -96,11 +98,11 @@ struct thread_pool::state {
     alignas(cache_line) std::atomic<std::int64_t> left{0};  // tasks that nobody has claimed; below 0 once all are
   };
   std::unique_ptr<shared_call[]> calls;                         // by worker
-  bool branches = false;                                        // whether the job's tasks share their calls
-  alignas(cache_line) std::atomic<std::int64_t> unfinished{0};  // such tasks
+  alignas(cache_line) std::atomic<std::int64_t> unfinished{0};  // tasks of branches
 
   alignas(cache_line) std::atomic<bool> busy{false};
-  std::atomic<bool> failed{false};
+  worker_placement::clock::time_point woken;  // when the job's caller woke workers, if it did
+  alignas(cache_line) std::atomic<bool> failed{false};
   std::exception_ptr error;
 
   alignas(cache_line) std::atomic<std::uint32_t> wake{0};
@@ -230,6 +232,7 @@ struct thread_pool::state {
       await(is_called);
       if (stopping.load(std::memory_order_seq_cst)) return;
       if (!is_called()) continue;
+      __builtin_prefetch(&stretches[worker], 1);  // the caller wrote there; it comes while the gate is entered
       const std::uint64_t entered = gate.fetch_add(1, std::memory_order_acq_rel);
       if (is_new(entered, seen)) {
         seen = entered / generation_step;

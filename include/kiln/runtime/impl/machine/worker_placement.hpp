@@ -25,7 +25,8 @@ class worker_placement {
   }
   /// By the worker, whenever it takes part: it may run anywhere again, without leaving the processor where it is.
   void settle() noexcept {
-    arrived_.store(true, std::memory_order_relaxed);
+    // The caller reads the line at each job, so that it is written only where something changes.
+    if (!arrived_.load(std::memory_order_relaxed)) arrived_.store(true, std::memory_order_relaxed);
     if (!sent_.load(std::memory_order_acquire) || !sent_.exchange(false, std::memory_order_acq_rel)) return;
     cpu_set_t now, both;  // another mask than it was given meanwhile is somebody else's wish
     if (sched_getaffinity(0, sizeof now, &now) != 0) return;
@@ -35,7 +36,9 @@ class worker_placement {
   }
 
   /// The worker takes part in the caller's job.
-  void came() noexcept { missed_ = false; }
+  void came() noexcept {
+    if (missed_) missed_ = false;
+  }
   /// The caller has taken the worker's first task; it was woken at `woken`, if that is a time.
   void missed(clock::time_point woken) noexcept {
     const clock::time_point now = clock::now();

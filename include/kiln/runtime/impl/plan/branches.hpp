@@ -3,9 +3,14 @@
 
 namespace kiln::detail {
 
-/// Sets the plan's groups: from each step on, the longest run of steps that falls into two branches or more. `infos`
-/// are those of its steps.
-void find_groups(plan& p, std::span<const step_info> infos);
+/// Sets the plan's groups: from each step on, the longest run of steps that falls into two branches or more.
+void find_groups(plan& p);
+
+/// Says of each step of `p` whether one of several threads runs it without the others, which it would take longer to
+/// call than they save: a contraction, or a step whose kernel estimates its time, of about two microseconds or less.
+/// `tensors` and `sizes` as of `choose_groups`. Allocates nothing where `to` has served the plan before.
+void choose_alone(const plan& p, std::span<const tensor> tensors, std::span<const std::int64_t> sizes, unsigned threads,
+                  std::vector<std::uint8_t>& to);
 
 /// Chooses those of the plan's groups that are estimated to end clearly earlier with their branches side by side than
 /// with one step after another, each by all threads, and whose branches take little more scratch memory than that. In a

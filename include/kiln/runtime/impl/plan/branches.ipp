@@ -25,6 +25,34 @@ std::vector<std::vector<std::uint32_t>> sources_of(const plan& p) {
   return sources;
 }
 
+// By the operands' extents.
+double bytes_of(std::span<const tensor> all) {
+  double sum = 0;
+  for (const tensor& t : all) {
+    auto n = static_cast<double>(size_of(t.type));
+    for (std::size_t d = 0; d < t.rank(); ++d) n *= t.strides[d] != 0 ? static_cast<double>(t.lens[d]) : 1;
+    sum += n;
+  }
+  return sum;
+}
+
+double flops_of(const step& st, std::span<const std::int64_t> sizes) {
+  return st.flops == step::uncounted ? 0 : static_cast<double>(sizes[st.flops]);
+}
+
+// Seconds of a step by its operations and bytes, and by its kernel's own estimate (0 where it has none).
+struct step_seconds {
+  double counted, own;
+};
+step_seconds seconds_of(const step& st, std::span<const tensor> tensors, std::span<const std::int64_t> sizes,
+                        unsigned threads) {
+  constexpr double flops_a_second = 150e9, bytes_a_second = 20e9;
+  const auto all = tensors.subspan(st.first_operand, st.inputs + st.outputs);
+  const double own = st.run->estimated_seconds(all.first(st.inputs), all.subspan(st.inputs), threads);
+  return {(flops_of(st, sizes) / flops_a_second + bytes_of(all) / bytes_a_second) / threads,
+          own > 0 && std::isfinite(own) ? own : 0};
+}
+
 // What groups are estimated to take, in seconds. Numbers are of a processor of 2023; only their ratios matter.
 class group_estimate {
  public:
@@ -82,27 +110,12 @@ class group_estimate {
   double shared_weights(const step& st) const {
     constexpr double few_rows = 16;
     const auto bytes = static_cast<double>(st.run->packed_bytes());
-    return static_cast<double>(sizes_[st.flops]) > few_rows * bytes / 2 ? bytes : 0;
-  }
-
-  // By the operands' extents.
-  static double bytes(std::span<const tensor> all) {
-    double sum = 0;
-    for (const tensor& t : all) {
-      auto n = static_cast<double>(size_of(t.type));
-      for (std::size_t d = 0; d < t.rank(); ++d) n *= t.strides[d] != 0 ? static_cast<double>(t.lens[d]) : 1;
-      sum += n;
-    }
-    return sum;
+    return flops_of(st, sizes_) > few_rows * bytes / 2 ? bytes : 0;
   }
 
   double seconds(std::uint32_t i, unsigned threads) const {
-    constexpr double flops_a_second = 150e9, bytes_a_second = 20e9;
-    const step& st = plan_.steps[i];
-    const auto all = tensors_.subspan(st.first_operand, st.inputs + st.outputs);
-    const double own = st.run->estimated_seconds(all.first(st.inputs), all.subspan(st.inputs), threads);
-    if (own > 0 && std::isfinite(own)) return own;
-    return (static_cast<double>(sizes_[st.flops]) / flops_a_second + bytes(all) / bytes_a_second) / threads;
+    const step_seconds found = seconds_of(plan_.steps[i], tensors_, sizes_, threads);
+    return found.own > 0 ? found.own : found.counted;
   }
 
   // A step that several threads share has parts that are not even, and some wait for others.
@@ -152,7 +165,7 @@ void note_owners(const plan& p, const branch_group& g, std::uint32_t branch, bra
 
 }  // namespace
 
-void find_groups(plan& p, std::span<const step_info> infos) {
+void find_groups(plan& p) {
   constexpr std::uint32_t most_steps = 64;  // of a group: bounds the time that this takes
   const auto sources = sources_of(p);
   const auto steps = static_cast<std::uint32_t>(p.steps.size());
@@ -178,8 +191,18 @@ void find_groups(plan& p, std::span<const step_info> infos) {
     for (std::uint32_t k = 0; k < branch.size(); ++k) g.branches[branch[k]].push_back(first + k);
     p.groups.push_back(std::move(g));
   }
-  if (p.groups.empty()) return;
-  for (std::uint32_t i = 0; i < steps; ++i) p.steps[i].flops = p.sizes.slot(infos[i].flops);
+}
+
+void choose_alone(const plan& p, std::span<const tensor> tensors, std::span<const std::int64_t> sizes, unsigned threads,
+                  std::vector<std::uint8_t>& to) {
+  constexpr double fork = 1e-6;  // and what the threads fetch of each other's lines
+  to.assign(p.steps.size(), 0);
+  if (threads == 1) return;
+  for (std::size_t i = 0; i < p.steps.size(); ++i) {
+    const step_seconds found = seconds_of(p.steps[i], tensors, sizes, 1);
+    const bool known = found.own > 0 || flops_of(p.steps[i], sizes) > 0;
+    to[i] = known && (found.own > 0 ? found.own : found.counted) * (1 - 1.0 / threads) < fork;
+  }
 }
 
 void choose_groups(const plan& p, std::span<const tensor> tensors, std::span<const std::int64_t> sizes,

@@ -26,7 +26,8 @@ struct step {
   std::unique_ptr<kernel> run;
   std::uint32_t first_operand = 0, inputs = 0, outputs = 0;
   bool last_touch = false;  ///< its results go to the caller, and no later step reads them
-  std::uint32_t flops = 0;  ///< slot, where the plan has groups
+  static constexpr std::uint32_t uncounted = 0xffff'ffff;
+  std::uint32_t flops = uncounted;  ///< slot, where estimates ask for it
 };
 
 /// Consecutive steps that fall into branches: no step of one reads what a step of another writes.

@@ -114,6 +114,11 @@ template <class ShapeAt> void planned_program::evaluate_sizes(run_memory& w, Sha
   check_extents(plan_, infos_, w);
 }
 
+void planned_program::take_sizes(run_memory& w) const {
+  make_tensors(plan_, w);
+  choose_alone(plan_, w.tensors, w.sizes, where_ ? 1 : pool_.size(), w.alone);
+}
+
 template <class ShapeAt> void planned_program::bind_sizes(run_memory& w, std::size_t count, ShapeAt given) const {
   ports_.check_count(count);
   bool same = w.owner == id_ && !w.outer_changed;
@@ -138,7 +143,7 @@ template <class ShapeAt> void planned_program::bind_sizes(run_memory& w, std::si
     for (const dimension d : given(i).lens) w.bound.push_back(d.raw());
   for (const growing_output& g : plan_.growing) w.bound.push_back(capacity(g, given(g.input)));
   evaluate_sizes(w, given);
-  make_tensors(plan_, w);
+  take_sizes(w);
   prepare_kernels(w);
   if (!again || !fits_placement(plan_, w) || !fits_scratch(w)) {
     place(w, again);
@@ -169,7 +174,7 @@ bool planned_program::bind_known_sizes(run_memory& w, const program& optimized) 
   for (std::uint32_t i = 0; i < optimized.main().size(); ++i) collect_symbols(optimized.main(), i, mentioned);
   if (!mentioned.empty() || !plan_.growing.empty()) return false;
   evaluate_sizes(w, [&](std::size_t i) -> const shape& { return ports_.inputs[i].type; });
-  make_tensors(plan_, w);
+  take_sizes(w);
   return true;
 }
 
@@ -194,7 +199,8 @@ void planned_program::place(run_memory& w, bool again) const {
   if (!try_with(again) && again && !try_with(false)) try_with(true);
 }
 std::size_t planned_program::scratch_of(const run_memory& w, const step& s) const {
-  return aligned(s.run->scratch_bytes(inputs_of(w, s), outputs_of(w, s), pool_.size()));
+  const bool alone = w.alone[static_cast<std::size_t>(&s - plan_.steps.data())] != 0;
+  return aligned(s.run->scratch_bytes(inputs_of(w, s), outputs_of(w, s), alone ? 1 : pool_.size()));
 }
 bool planned_program::has_changed(const run_memory& w, const step& s) const {
   const auto first = w.changed.begin() + s.first_operand;

@@ -33,8 +33,10 @@ class host_program final : public planned_program {
  public:
   host_program(plan p, compiled_program& of)
       : planned_program(std::move(p), of, nullptr), most_cached_(most_cached(pool_.size())) {
-    if (!of.flushes_denormals || pool_.size() == 1) return;  // workers of the pool flush them
-    find_groups(plan_, infos_);
+    if (pool_.size() == 1) return;
+    for (std::uint32_t i = 0; i < plan_.steps.size(); ++i) plan_.steps[i].flops = plan_.sizes.slot(infos_[i].flops);
+    if (!of.flushes_denormals) return;  // workers of the pool flush them
+    find_groups(plan_);
     if (!plan_.groups.empty()) report_groups(of);
   }
 
@@ -103,7 +105,8 @@ class host_program final : public planned_program {
     const step& s = plan_.steps[i];
     const std::span<const tensor> out = outputs_of(w, s);
     try {
-      s.run->run({inputs_of(w, s), out, scratch, &pool_, &w.values, s.last_touch && bytes_of(out) >= most_cached_});
+      s.run->run({inputs_of(w, s), out, scratch, w.alone[i] ? &alone_ : &pool_, &w.values,
+                  s.last_touch && bytes_of(out) >= most_cached_});
     } catch (error& e) {
       e.at_instruction(infos_[i].instruction);
       throw;
@@ -134,6 +137,7 @@ class host_program final : public planned_program {
   }
 
   const std::size_t most_cached_;
+  mutable thread_pool alone_{1};  // has no state that a job changes
 };
 
 }  // namespace

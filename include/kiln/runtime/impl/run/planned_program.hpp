@@ -47,6 +47,7 @@ class planned_program : public runner {
  private:
   template <class ShapeAt> void bind_sizes(run_memory& w, std::size_t count, ShapeAt given) const;
   template <class ShapeAt> void evaluate_sizes(run_memory& w, ShapeAt given) const;
+  void take_sizes(run_memory& w) const;  ///< makes what depends on the evaluated sizes alone
   void place(run_memory& w, bool again) const;
   void bind_arena(run_memory& w) const;
   std::size_t scratch_of(const run_memory& w, const step& s) const;

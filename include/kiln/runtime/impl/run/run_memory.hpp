@@ -47,6 +47,7 @@ struct run_memory {
   std::vector<tensor> tensors;        // by operand of the plan
   std::vector<std::int64_t> before;   // the sizes that the tensors were made of, where they are made again
   std::vector<std::uint8_t> changed;  // by operand of the plan: whether its tensor was made again
+  std::vector<std::uint8_t> alone;    // by step: whether one thread runs it
   std::vector<std::size_t> scratch;   // bytes that each step has by itself
   branch_choice beside;
   // placement

@@ -12,15 +12,34 @@ struct attention_tile {
   std::string_view atom;
   bool in_registers, wgmma, on_vectors;
   int atoms_m, warps, keys, depth, value_depth, vector, rows;
+  int parts;  // warps that work the same rows, each with keys of its own
   std::size_t shared_bytes;
 };
 
 std::size_t memory_of(const attention_tile& t, int bytes) {
   const gpu::attention_memory memory{t.rows, t.keys, t.depth, t.value_depth, bytes};
   return static_cast<std::size_t>(t.wgmma          ? memory.bytes_on_wgmma()
-                                  : t.in_registers ? memory.bytes_in_registers()
+                                  : t.in_registers ? memory.bytes_in_registers(t.parts)
                                   : t.on_vectors   ? memory.bytes_on_vectors()
                                                    : memory.bytes_staged());
+}
+
+// Blocks that share the keys of a tile, of `tiles` tiles: as few as fill whole rounds of those that run at once, or all
+// but a tenth of one. Each has two steps at least, and shared memory for what it joins.
+int splits_of(const attention_tile& t, std::int64_t tiles, std::int64_t keys, const architecture& where) {
+  constexpr double gain = 1.1;
+  constexpr std::int64_t most = 64;
+  const auto room = static_cast<std::int64_t>(where.shared_bytes / t.shared_bytes),
+             joined = static_cast<std::int64_t>(t.shared_bytes / sizeof(float) - 4) / t.rows;
+  const std::int64_t at_once = where.multiprocessors * std::min<std::int64_t>(room, t.parts > 1 ? 2 : 4);
+  double best = 0;
+  int splits = 1;
+  for (std::int64_t n = 1; n <= std::min({most, joined, keys / (2 * t.keys * t.parts)}) || n == 1; ++n) {
+    const std::int64_t blocks = tiles * n, rounds = (blocks + at_once - 1) / at_once;
+    const double filled = static_cast<double>(blocks) / static_cast<double>(rounds * at_once);
+    if (filled > best * gain) best = filled, splits = static_cast<int>(n);
+  }
+  return splits;
 }
 
 class attention_kernel final : public gpu_kernel {
@@ -91,8 +110,9 @@ class attention_kernel final : public gpu_kernel {
     }
     const std::int64_t groups = q.lens[0] * k.lens[1],
                        rows = q.lens[1] / std::max<std::int64_t>(k.lens[1], 1) * q.lens[2];
-    const auto finish = [&](int atoms_m, int warps, int keys) {
-      t.atoms_m = atoms_m, t.warps = warps, t.keys = keys, t.rows = atoms_m * warps * rows_of_atom;
+    const auto finish = [&](int atoms_m, int warps, int keys, int parts = 1) {
+      t.atoms_m = atoms_m, t.warps = warps, t.keys = keys, t.parts = parts;
+      t.rows = atoms_m * warps / parts * rows_of_atom;
       t.shared_bytes = memory_of(t, bytes);
       return t.shared_bytes <= where().arch().shared_bytes;
     };
@@ -104,13 +124,18 @@ class attention_kernel final : public gpu_kernel {
       // a unit of 64 rows is of one head: few queries would fill little of it
       t.wgmma = where().arch().matrices == matrix_unit::wgmma && mapped && deep <= 128 && q.lens[2] > 32 && fills(64);
       if (t.wgmma) {
-        const wgmma_tiles best(q.lens, k.lens[1], deep, attributes_.causal, in.size() > 3, where().arch());
+        const wgmma_tiles best(q.lens, k.lens[1], k.lens[2], deep, attributes_.causal, in.size() > 3, where().arch());
         t.value_depth = rounded_up(v.lens[3], 64);
         if (finish(1, best.groups * 4, best.keys)) return t;
       }
       t.wgmma = false, t.value_depth = rounded_up(v.lens[3], 16);
       if (deep <= 256) {
-        if (rows <= 16 && finish(1, 4, 32)) return t;
+        // of few rows reading keys is the work, which warps share: each copies 8 KiB of them or so at a time. Eight
+        // warps fill a multiprocessor, which is worth four steps of each
+        const int of_warp = t.depth + t.value_depth <= 128 ? 32 : 16;
+        if (rows <= rows_of_atom && ((k.lens[2] >= 4 * 8 * of_warp && finish(1, 8, of_warp, 8)) ||
+                                     finish(1, 4, of_warp, 4) || finish(1, 4, 32)))
+          return t;
         if (deep <= 64 && rows > 64 && fills(128) && finish(2, 4, keys)) return t;
         if (rows > 32 && fills(64) && finish(1, 4, keys)) return t;
         if (finish(1, 2, keys)) return t;
@@ -134,7 +159,7 @@ class attention_kernel final : public gpu_kernel {
     const bool many = groups * rows >= std::int64_t{4} * block_rows * where().arch().multiprocessors;
     const int most = rows <= lanes ? 1 : attributes_.causal && !many ? 4 : 8, threads = most == 8 ? 128 : 256;
     attention_tile one = t;
-    one.on_vectors = true, one.warps = threads / where().arch().lanes;
+    one.on_vectors = true, one.parts = 1, one.warps = threads / where().arch().lanes;
     one.value_depth = rounded_up(value_depth, 4 * lanes);
     if (one.value_depth > deepest) return false;
     const std::size_t whole = where().arch().shared_bytes;
@@ -207,10 +232,8 @@ class attention_kernel final : public gpu_kernel {
     const std::int64_t groups = q.lens[0] * k.lens[1], processors = where().arch().multiprocessors;
     s.tiles = static_cast<int>(t.wgmma ? wgmma_tiles::count(q.lens, k.lens[1], t.warps / 4)
                                        : (std::int64_t{s.group} * s.queries + t.rows - 1) / t.rows);
-    const bool splits = t.in_registers ? !t.wgmma && groups < processors : t.on_vectors && groups < 4 * processors;
-    if (splits && s.tiles == 1)
-      s.splits = static_cast<int>(std::clamp<std::int64_t>(
-          std::min<std::int64_t>((4 * processors + groups - 1) / groups, s.keys / (2 * t.keys)), 1, 32));
+    if (s.tiles == 1 && (t.in_registers ? !t.wgmma : t.on_vectors))
+      s.splits = splits_of(t, groups, s.keys, where().arch());
     made.grid = {blocks_of(groups * s.tiles * s.splits)};
     if (t.wgmma) {
       made.grid = {blocks_of(std::min(groups * s.tiles, processors))};
@@ -238,7 +261,7 @@ class attention_kernel final : public gpu_kernel {
     constexpr int few_keys = 64;
     const bool few = t.in_registers && !t.wgmma && s.keys <= few_keys;
     text.line("using tile = attention_tile<", t.atoms_m, ", ", t.warps, ", ", t.keys, ", ", t.depth, ", ",
-              t.value_depth, ", ", t.vector, ", ", few ? "true" : "false", ">;");
+              t.value_depth, ", ", t.vector, ", ", few ? "true" : "false", ", ", t.parts, ">;");
     const int threads = t.warps * where().arch().lanes + (t.wgmma ? wgmma_tiles::copying_threads : 0);
     text.open_kernel({threads, 1, t.wgmma}, parameters(q.type, t.wgmma));
     text.line("extern __shared__ __attribute__((aligned(128))) char shared[];");

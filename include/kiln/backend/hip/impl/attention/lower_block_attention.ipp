@@ -108,9 +108,8 @@ class block_attention_kernel final : public gpu_kernel {
     }
     const std::int64_t groups = in[3].lens[0] * (s.heads / s.group), processors = where().arch().multiprocessors;
     // as many blocks as fit at once; how many of them work the keys are worth, which a run knows
-    s.splits = groups >= 2 * processors
-                   ? 1
-                   : static_cast<int>(std::clamp<std::int64_t>((4 * processors + groups - 1) / groups, 1, 32));
+    s.splits =
+        groups >= 2 * processors ? 1 : static_cast<int>(std::clamp<std::int64_t>(4 * processors / groups, 1, 32));
     made.grid = {blocks_of(s.splits * groups)};
     if (s.splits > 1)
       made.partial_bytes = static_cast<std::size_t>(groups * s.splits) *

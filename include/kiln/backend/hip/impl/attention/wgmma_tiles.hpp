@@ -39,15 +39,18 @@ struct wgmma_tiles {
   static constexpr int copying_threads = 128;
   int groups = 1, keys = 128;
 
-  /// Of queries [batch, heads, queries, depth] that `kv_heads` share, for heads as deep as `deep`.
-  wgmma_tiles(const ints& q, std::int64_t kv_heads, int deep, bool causal, bool masked, const architecture& where) {
-    // how fast blocks are beside those of the most groups, on an H200. Four groups have a few registers each, and in
-    // causal attention many keys that only the last of them sees
+  /// Of queries [batch, heads, queries, depth] that `kv_heads` share, for heads as deep as `deep` of `all_keys` keys.
+  wgmma_tiles(const ints& q, std::int64_t kv_heads, std::int64_t all_keys, int deep, bool causal, bool masked,
+              const architecture& where) {
+    // how fast blocks are beside those of the most groups, on an H200. Four groups have a few registers each. In causal
+    // attention they have fewer tiles to begin and to end, but some of them wait while only the last ones see keys:
+    // that pays where queries see few keys in the mean
+    constexpr std::int64_t few_keys = 384;
     struct kind {
       int groups, keys;
       double rate;
     };
-    const bool four = deep <= 64 && !causal && !masked;
+    const bool four = deep <= 64 && !masked && (!causal || all_keys - q[2] / 2 <= few_keys);
     double best = 0;
     for (const kind& one : {kind{4, 64, 1}, kind{2, 128, four ? 0.9 : 1}, kind{1, 128, four ? 0.63 : 0.7}}) {
       if (one.groups == 4 && !four) continue;

@@ -12,6 +12,9 @@ namespace kiln::hip {
 /// is there; where only some channels are `together`, [groups, filters, channels / together, taps..., together].
 struct filters_view {
   ints lens, strides;
+  std::int64_t from = 0, to = 0;  ///< the first element: in the weights, and where they are put
+  ints placed;                    ///< steps there; none: one after the other
+  filters_view() = default;
   filters_view(const ints& from, const ints& steps, std::int64_t groups, bool backwards, std::int64_t together = 0) {
     const std::int64_t filters = backwards ? from[1] : from[0] / groups,
                        channels = backwards ? from[0] / groups : from[1];
@@ -53,29 +56,29 @@ struct convolution_attributes {
   }
 };
 
-/// The phases of a transposed convolution of two spatial dims: positions of the result that are a stride apart read the
-/// same taps, every stride-th, and form a convolution of their own. Nothing is multiplied that a stride skips.
+/// The phases of a transposed convolution: places of the result that are a stride apart read the same taps, every
+/// stride-th, and form a convolution of their own. Nothing is multiplied that a stride skips.
 struct phases {
-  std::int64_t rows = 1, cols = 1;  ///< strides
+  gpu::phase_shape form;  ///< places are of no result yet
   phases() = default;
-  /// None where taps or places don't divide evenly.
-  phases(const convolution_attributes& a, const shape& weights, const shape& result);
-  explicit operator bool() const { return rows * cols > 1; }
-  /// Makes the product of a whole result, of `images` at these steps, one whose first batch index counts phases;
-  /// `begin` are the padding's rows and columns.
-  void divide(gemm_problem& p, const struct image_steps& to, std::span<const std::int64_t> begin,
-              std::int64_t images) const;
-  /// The view of the weights that has the taps of each phase together.
-  filters_view order(const ints& lens, const ints& strides, std::int64_t groups) const;
+  /// None without strides, or where a dim that has one is dilated or cropped.
+  phases(const convolution_attributes& a, const shape& weights);
+  explicit operator bool() const { return form.phases() > 1; }
+  /// Makes the product of a whole result, of `images` at these steps, one whose first batch index counts phases.
+  void divide(gemm_problem& p, const struct image_steps& to, std::int64_t images) const;
+  /// The same of the phase with this number alone; false where its lines are not evenly spaced.
+  bool divide_to(gemm_problem& p, const struct image_steps& to, std::int64_t images, int number) const;
+  /// The views of the weights that have the taps of each phase together.
+  std::vector<filters_view> order(const ints& lens, const ints& strides, std::int64_t groups) const;
 };
 
 /// A convolution's weights in another order: copied once where they are constant, in each run where they are not.
 class ordered_filters {
  public:
-  /// `order(lens, strides)` gives the view that is to be dense.
-  using view_of = std::function<filters_view(const ints& lens, const ints& strides)>;
+  /// `order(lens, strides)` gives the views that together are to be dense.
+  using view_of = std::function<std::vector<filters_view>(const ints& lens, const ints& strides)>;
   ordered_filters() = default;
-  /// The last two dims of a constant's view get zeros up to these extents, where they have fewer.
+  /// The last two dims of a constant's only view get zeros up to these extents, where they have fewer.
   ordered_filters(const kernel_request& r, std::size_t operand, view_of order, const context_pointer& where,
                   std::array<std::int64_t, 2> last = {0, 0});
   /// The operand need not be kept.
@@ -89,7 +92,11 @@ class ordered_filters {
   const void* give(device_queue& queue, const tensor& weights, std::span<std::byte> scratch) const;
 
  private:
-  tensor viewed(const tensor& weights) const;
+  // What is copied from, and where to.
+  struct copied {
+    tensor from, to;
+  };
+  std::vector<copied> parts(const tensor& weights, std::byte* to) const;
   view_of order_;
   bool constant_ = false;
   std::size_t bytes_ = 0;

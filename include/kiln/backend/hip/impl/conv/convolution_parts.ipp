@@ -1,6 +1,7 @@
 #include "kiln/backend/hip/impl/conv/convolution_parts.hpp"
 
 #include <cstring>
+#include <numeric>
 
 #include "kiln/backend/hip/impl/rows/row_program.hpp"
 #include "kiln/backend/hip/impl/scratch_tensors.hpp"
@@ -21,73 +22,117 @@ buffer on_device(const buffer& bytes, const context& where) {
   return there;
 }
 
-// Elements of a view whose last two dims are padded to these extents.
-std::int64_t padded_elements(const filters_view& view, const std::array<std::int64_t, 2>& last) {
-  std::int64_t n = last[0] * last[1];
-  for (std::size_t d = 0; d + 2 < view.lens.size(); ++d) n *= view.lens[d];
-  return n;
+// Has a view that says nothing of its place put one element after the other, its last two dims padded to at least these
+// extents; how many elements it takes.
+std::int64_t place_densely(filters_view& view, const std::array<std::int64_t, 2>& last) {
+  if (!view.placed.empty()) return product(view.lens);
+  ints lens = view.lens;
+  const std::size_t rank = lens.size();
+  for (std::size_t k = 0; k < 2; ++k) lens[rank - 2 + k] = std::max(lens[rank - 2 + k], last[k]);
+  view.placed = row_major(lens);
+  return product(lens);
 }
 
-// The elements of a view one after the other, with zeros where the last two dims are padded to these extents.
-buffer dense_bytes(const literal& weights, std::int64_t offset, const filters_view& view,
-                   const std::array<std::int64_t, 2>& last) {
+// Copies the elements of a view to where they are put.
+void put_elements(buffer& out, const literal& weights, std::int64_t offset, const filters_view& view) {
   const auto width = static_cast<std::int64_t>(size_of(weights.get_shape().type));
-  buffer out = buffer::allocate(static_cast<std::size_t>(padded_elements(view, last) * width));
-  std::memset(out.data(), 0, out.size());
   const auto* from = reinterpret_cast<const std::byte*>(weights.bytes());
   const std::size_t rank = view.lens.size();
-  ints at(rank, 0), padded = view.lens;
-  padded[rank - 2] = last[0], padded[rank - 1] = last[1];
-  const ints steps = row_major(padded);
-  std::int64_t to = 0;
+  ints at(rank, 0);
+  std::int64_t to = view.to;
+  offset += view.from;
   for (std::int64_t n = product(view.lens); n-- > 0;) {
     std::memcpy(out.data() + to * width, from + offset * width, static_cast<std::size_t>(width));
     for (std::size_t d = rank; d-- > 0;) {
-      offset += view.strides[d], to += steps[d];
+      offset += view.strides[d], to += view.placed[d];
       if (++at[d] < view.lens[d]) break;
-      offset -= view.strides[d] * at[d], to -= steps[d] * at[d];
+      offset -= view.strides[d] * at[d], to -= view.placed[d] * at[d];
       at[d] = 0;
     }
   }
-  return out;
 }
 
 }  // namespace
 
-phases::phases(const convolution_attributes& a, const shape& weights, const shape& result) {
-  constexpr std::size_t rank = 4;
-  if (!a.backwards || weights.rank() != rank || !weights.is_constant()) return;
-  for (std::size_t d = 2; d < rank; ++d) {
-    const std::int64_t stride = a.window.stride[d - 2];
-    if (a.window.dilation[d - 2] != 1 || a.window.begin[d - 2] < 0 || weights.lens[d].value() % stride != 0) return;
-    if (!result.lens[d].is_constant() || result.lens[d].value() % stride != 0) return;
+phases::phases(const convolution_attributes& a, const shape& weights) {
+  constexpr std::size_t most = 3;
+  constexpr std::int64_t most_taps = std::int64_t{1} << 15;
+  const std::size_t dims = weights.rank() - 2;
+  if (!a.backwards || dims < 1 || dims > most || !weights.is_constant()) return;
+  gpu::phase_shape made;
+  gpu::phase_dim* const all[most] = {&made.cols, &made.rows, &made.planes};
+  for (std::size_t back = 0; back < dims; ++back) {
+    const std::size_t d = dims - 1 - back;
+    const std::int64_t stride = a.window.stride[d], taps = weights.lens[2 + d].value(), pad = a.window.begin[d];
+    if ((stride != 1 && a.window.dilation[d] != 1) || pad < 0 || taps < 1) return;
+    if (std::max({stride, taps, pad}) > most_taps) return;
+    *all[back] = {static_cast<int>(stride), static_cast<int>(taps), static_cast<int>(pad), 1};
   }
-  rows = a.window.stride[0], cols = a.window.stride[1];
+  form = made;
 }
 
-void phases::divide(gemm_problem& p, const image_steps& to, std::span<const std::int64_t> begin,
-                    std::int64_t images) const {
-  p.phases = gemm_phases{rows, cols, begin[0] % rows, begin[1] % cols};
-  p.batch0 = rows * cols;
-  auto& image = std::get<image_argument>(p.a.value);
-  image.out_rows = static_cast<int>(to.rows / rows), image.out_cols = static_cast<int>(to.cols / cols);
-  image.out_pixels = image.out_rows * image.out_cols;
-  image.pad_rows = static_cast<int>(begin[0] / rows), image.pad_cols = static_cast<int>(begin[1] / cols);
-  std::get<matrix_argument>(p.b.value).batch[0] = p.depth;
-  p.rows = images * image.out_pixels, p.pixels = image.out_cols;
-  p.steps[0][0] = rows * to.row, p.steps[0][2] = cols * to.col;
-  // phases begin a row or a column apart, and launches of one image an image
-  const std::int64_t apart[] = {to.image, to.row, to.col};
+void phases::divide(gemm_problem& p, const image_steps& to, std::int64_t images) const {
+  gemm_phases f{form};
+  const auto count = [](std::int64_t n) { return static_cast<int>(n); };
+  f.shape.planes.places = count(to.planes), f.shape.rows.places = count(to.rows), f.shape.cols.places = count(to.cols);
+  const auto most = [](const gpu::phase_dim& d) -> std::int64_t { return (d.places + d.stride - 1) / d.stride; };
+  p.batch0 = form.phases();
+  std::get<image_argument>(p.a.value).images = images;
+  std::get<matrix_argument>(p.b.value).batch[0] = 0;
+  p.pixels = most(f.shape.cols), p.rows = images * most(f.shape.planes) * most(f.shape.rows) * p.pixels;
+  // lines begin at multiples of what divides all that they lie apart
+  const std::int64_t lines[] = {to.image, form.planes.stride * to.plane, form.rows.stride * to.row};
+  std::int64_t unit = 0;
+  for (const std::int64_t step : lines) unit = std::gcd(unit, step);
+  const auto units = [&](std::int64_t step) { return unit == 0 ? 0 : count(step / unit); };
+  p.steps[0][0] = unit, p.steps[0][2] = form.cols.stride * to.col;
+  f.place.plane_step = to.plane, f.place.row_step = to.row;
+  f.place.image_lines = units(lines[0]), f.place.plane_lines = units(lines[1]), f.place.row_lines = units(lines[2]);
+  f.place.channels = count(p.channels);
+  f.reach = 1 + (images - 1) * to.image + (to.planes - 1) * to.plane + (to.rows - 1) * to.row + (to.cols - 1) * to.col +
+            (p.batch1 - 1) * p.steps[0][1] + (p.cols - 1) * p.steps[0][3];
+  const std::int64_t apart[] = {to.plane, to.row, to.col};  // as phases begin
   p.aligned[0] = alignment_after(p.aligned[0], size_of(p.types[0]), apart);
+  p.phases = f;
 }
 
-filters_view phases::order(const ints& lens, const ints& strides, std::int64_t groups) const {
-  filters_view v(lens, strides, groups, true);  // groups, filters, rows, columns, channels
-  const std::int64_t row = v.strides[2], col = v.strides[3], channel = v.strides[4];
-  const std::int64_t taps_down = v.lens[2] / rows, taps_across = v.lens[3] / cols, channels = v.lens[4];
-  v.lens = {v.lens[0], v.lens[1], rows, cols, taps_down, taps_across, channels};
-  v.strides = {v.strides[0], v.strides[1], row, col, rows * row, cols * col, channel};
-  return v;
+bool phases::divide_to(gemm_problem& p, const image_steps& to, std::int64_t images, int number) const {
+  divide(p, to, images);
+  const gpu::phase_shape of = p.phases->shape;
+  const auto n = of.of(number);
+  const int rows = of.rows.count(n.rows), cols = of.cols.count(n.cols);
+  if (to.planes != 1 || rows * cols == 0 || of.taps_of(n) == 0) return false;
+  p.steps[0][0] = form.rows.stride * to.row;
+  if (images > 1 && to.image != rows * p.steps[0][0]) return false;
+  p.phases.reset(), p.batch0 = 1;
+  auto& image = std::get<image_argument>(p.a.value);
+  image.pad_rows = of.rows.pad_of(n.rows), image.pad_cols = of.cols.pad_of(n.cols);
+  image.out_rows = rows, image.out_cols = cols, image.out_pixels = rows * cols;
+  p.rows = images * image.out_pixels, p.pixels = cols, p.depth = p.channels * of.taps_of(n);
+  return true;
+}
+
+std::vector<filters_view> phases::order(const ints& lens, const ints& strides, std::int64_t groups) const {
+  const filters_view v(lens, strides, groups, true);  // groups, filters, taps..., channels
+  const std::size_t dims = v.lens.size() - 3;
+  const std::int64_t channels = v.lens.back(), filter = form.taps() * channels;
+  const std::int64_t row = dims > 1 ? v.strides[dims] : 0, plane = dims > 2 ? v.strides[2] : 0,
+                     col = v.strides[dims + 1];
+  std::vector<filters_view> all;
+  for (int number = 0; number < form.phases(); ++number) {
+    const auto n = form.of(number);
+    const std::int64_t planes = form.planes.taps_of(n.planes), rows = form.rows.taps_of(n.rows),
+                       cols = form.cols.taps_of(n.cols);
+    if (planes * rows * cols == 0) continue;
+    filters_view& one = all.emplace_back();
+    one.lens = {v.lens[0], v.lens[1], planes, rows, cols, channels};
+    one.strides = {v.strides[0],           v.strides[1],           form.planes.stride * plane,
+                   form.rows.stride * row, form.cols.stride * col, v.strides.back()};
+    one.from = n.planes * plane + n.rows * row + n.cols * col;
+    one.to = form.taps_before(n) * channels;
+    one.placed = {v.lens[1] * filter, filter, rows * cols * channels, cols * channels, channels, 1};
+  }
+  return all;
 }
 
 ordered_filters::ordered_filters(const kernel_request& r, std::size_t operand, view_of order,
@@ -101,26 +146,34 @@ ordered_filters::ordered_filters(const kernel_request& r, std::size_t operand, v
   ints lens, steps;
   for (std::size_t d = 0; d < l.lens.size(); ++d)
     lens.push_back(l.lens[d].value()), steps.push_back(l.strides[d].value());
-  const filters_view view = order_(lens, steps);
-  for (std::size_t k = 0; k < 2; ++k) last[k] = std::max(last[k], view.lens[view.lens.size() - 2 + k]);
-  bytes_ = static_cast<std::size_t>(padded_elements(view, last)) * size_of(r.inputs[operand].type);
-  const auto pack = [&] { return on_device(dense_bytes(*r.constants[operand], l.offset.value(), view, last), *where); };
+  std::vector<filters_view> views = order_(lens, steps);
+  std::int64_t elements = 0;
+  for (filters_view& one : views) elements += place_densely(one, last);
+  bytes_ = static_cast<std::size_t>(elements) * size_of(r.inputs[operand].type);
+  const auto pack = [&] {
+    buffer bytes = buffer::allocate(bytes_);
+    std::memset(bytes.data(), 0, bytes_);
+    for (const filters_view& one : views) put_elements(bytes, *r.constants[operand], l.offset.value(), one);
+    return on_device(bytes, *where);
+  };
   packed_ = r.derived ? r.derived->block(bytes_, pack) : pack();
   if (r.derived && r.derived->replays()) packed_ = on_device(packed_, *where);
 }
 
-tensor ordered_filters::viewed(const tensor& weights) const {
-  tensor w = weights;
-  const filters_view view = order_(w.lens, w.strides);
-  w.lens = view.lens, w.strides = view.strides;
-  return w;
+std::vector<ordered_filters::copied> ordered_filters::parts(const tensor& weights, std::byte* to) const {
+  std::vector<copied> all;
+  const auto width = static_cast<std::int64_t>(size_of(weights.type));
+  for (filters_view view : order_(weights.lens, weights.strides)) {
+    place_densely(view, {});
+    all.push_back({{weights.data + view.from * width, weights.type, view.lens, view.strides},
+                   {to + view.to * width, weights.type, view.lens, view.placed}});
+  }
+  return all;
 }
 
 void ordered_filters::prepare(const tensor& weights) const {
   if (!copy_) return;
-  tensor from = viewed(weights), to = from;
-  to.strides = row_major(to.lens);
-  copy_->prepare({&from, 1}, {&to, 1});
+  for (const copied& one : parts(weights, nullptr)) copy_->prepare({&one.from, 1}, {&one.to, 1});
 }
 
 std::size_t ordered_filters::scratch_bytes(const tensor& weights) const {
@@ -129,12 +182,12 @@ std::size_t ordered_filters::scratch_bytes(const tensor& weights) const {
 
 const void* ordered_filters::give(device_queue& queue, const tensor& weights, std::span<std::byte> scratch) const {
   if (!copy_) return order_ ? packed_.data() : weights.data;
-  tensor from = viewed(weights), to = from;
-  to.data = scratch.data(), to.strides = row_major(to.lens);
-  launch one{{&from, 1}, {&to, 1}, {}};
-  one.queue = &queue;
-  copy_->run(one);
-  return to.data;
+  for (const copied& part : parts(weights, scratch.data())) {
+    launch one{{&part.from, 1}, {&part.to, 1}, {}};
+    one.queue = &queue;
+    copy_->run(one);
+  }
+  return scratch.data();
 }
 
 bool padded_images::serves(const kernel_request& r, const convolution_attributes& a, std::size_t image,

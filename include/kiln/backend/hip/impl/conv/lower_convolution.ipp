@@ -15,14 +15,22 @@ std::int64_t from_last(const List& list, std::size_t back, std::int64_t none, st
   return list.size() > before + back ? list[list.size() - 1 - back] : none;
 }
 
-// Taps of a kernel, of one phase where there are several.
+// Taps of a kernel, of the phase that has the most where there are several.
 struct kernel_extents {
   std::int64_t cols, rows, planes;
   kernel_extents(const ints& weights, const phases& p)
-      : cols(from_last(weights, 0, 1, 2) / p.cols),
-        rows(from_last(weights, 1, 1, 2) / p.rows),
-        planes(from_last(weights, 2, 1, 2)) {}
+      : cols(of_phase(from_last(weights, 0, 1, 2), p.form.cols)),
+        rows(of_phase(from_last(weights, 1, 1, 2), p.form.rows)),
+        planes(of_phase(from_last(weights, 2, 1, 2), p.form.planes)) {}
+  /// Of the phase with this number.
+  kernel_extents(const gpu::phase_shape& p, int number)
+      : cols(p.cols.taps_of(p.of(number).cols)),
+        rows(p.rows.taps_of(p.of(number).rows)),
+        planes(p.planes.taps_of(p.of(number).planes)) {}
   std::int64_t taps() const { return cols * rows * planes; }
+
+ private:
+  static std::int64_t of_phase(std::int64_t taps, const gpu::phase_dim& d) { return (taps + d.stride - 1) / d.stride; }
 };
 
 class convolution_kernel final : public gpu_kernel {
@@ -40,13 +48,14 @@ class convolution_kernel final : public gpu_kernel {
     for (std::size_t d = 2; d < weights.rank(); ++d) one_tap = one_tap && weights.lens[d] == dimension(1);
     // a copy each run would cost more than reading a convolution's weights as they are
     if (!attributes_.backwards && (one_tap || !constant_)) return;
-    phases_ = phases(attributes_, weights, r.instruction.results[0]);
+    phases_ = phases(attributes_, weights);
     // few channels after the other, windows that overlap are read again soon
     constexpr std::int64_t few = 64;
     if (!attributes_.backwards && weights.lens[1].value() % few == 0) together_ = few;
     const auto order = [groups = attributes_.group, back = attributes_.backwards, apart = phases_,
                         together = together_](const ints& lens, const ints& strides) {
-      return apart ? apart.order(lens, strides, groups) : filters_view(lens, strides, groups, back, together);
+      return apart ? apart.order(lens, strides, groups)
+                   : std::vector<filters_view>{filters_view(lens, strides, groups, back, together)};
     };
     if (padded_images::serves(r, attributes_, body_.operands[0], w)) padded_ = padded_images(r, attributes_, w, where_);
     filters_ =
@@ -156,54 +165,40 @@ class convolution_kernel final : public gpu_kernel {
     to.scratch_bytes = std::max(to.scratch_bytes, one.plan.scratch_bytes);
   }
 
-  // Phases are the batch of a GEMM over all images, or over one where the lines of several are not evenly spaced.
+  // Phases are the batch of a GEMM over all images.
   void add_phases(built& to, std::span<const tensor> in, const tensor& out) const {
     const tensor x = images_of(in, out);
-    const image_steps from(x), at(out);
-    const bool together = out.lens[0] == 1 || at.image == at.rows * at.row;
-    const std::int64_t bytes = static_cast<std::int64_t>(size_of(x.type));
-    tensor some = out;
-    if (!together) some.lens[0] = 1;
-    gemm_problem p = problem(in, x, some, false);
-    phases_.divide(p, at, attributes_.window.begin, some.lens[0]);
-    if (together && add_phases_apart(to, p)) return;
-    const std::size_t first = to.products.size();
+    if (add_phases_apart(to, in, x, out)) return;
+    gemm_problem p = problem(in, x, out, false);
+    phases_.divide(p, image_steps(out), out.lens[0]);
     add(to, p, nullptr);
-    for (std::int64_t n = 1; n < (together ? 1 : out.lens[0]); ++n) {
-      part& one = to.products.emplace_back(to.products[first]);
-      one.image = n * from.image * bytes, one.result = n * at.image * bytes;
-    }
   }
 
   // A launch for each phase, where each has enough tiles for blocks that work tile after tile.
-  bool add_phases_apart(built& to, const gemm_problem& all) const {
+  bool add_phases_apart(built& to, std::span<const tensor> in, const tensor& x, const tensor& out) const {
     const std::size_t before = to.products.size();
-    const auto bytes = static_cast<std::int64_t>(size_of(all.type));
-    const gemm_phases& f = *all.phases;
-    for (std::int64_t number = 0; number < f.rows * f.cols; ++number) {
-      // as kernels/conv/phases.hpp has it
-      const std::int64_t row = number / f.cols, col = number % f.cols;
-      const bool wraps_rows = row < f.first_row, wraps_cols = col < f.first_col;
-      gemm_problem p = all;
-      p.phases.reset(), p.batch0 = 1;
-      auto& image = std::get<image_argument>(p.a.value);
-      image.pad_rows += wraps_rows, image.pad_cols += wraps_cols;
-      const gemm_tile t = tiles_for(p, where().arch()).front();
+    const auto bytes = static_cast<std::int64_t>(size_of(x.type));
+    const image_steps at(out);
+    for (int number = 0; number < phases_.form.phases(); ++number) {
+      gemm_problem p = problem(in, x, out, false, number);
+      const bool fits = phases_.divide_to(p, at, out.lens[0], number);
+      const gemm_tile t = fits ? tiles_for(p, where().arch()).front() : gemm_tile{};
       if (!t.in_turns() || p.rows / t.rows * ((p.cols + t.cols - 1) / t.cols) < where().arch().multiprocessors) {
         to.products.resize(before);
         return false;
       }
       add(to, p, nullptr);
-      to.products.back().weights = number * p.depth * bytes;
-      to.products.back().result = ((row - f.first_row + (wraps_rows ? f.rows : 0)) * (p.steps[0][0] / f.rows) +
-                                   (col - f.first_col + (wraps_cols ? f.cols : 0)) * (p.steps[0][2] / f.cols)) *
-                                  bytes;
+      const auto n = phases_.form.of(number);
+      to.products.back().weights = phases_.form.taps_before(n) * p.channels * bytes;
+      to.products.back().result =
+          (phases_.form.rows.first(n.rows) * at.row + phases_.form.cols.first(n.cols) * at.col) * bytes;
     }
     return true;
   }
 
-  // Of the images `x`.
-  gemm_problem problem(std::span<const tensor> in, const tensor& x, const tensor& out, bool with_epilogue) const {
+  // Of the images `x`. Of phases it has the taps of the one with this number or, with -1, of the largest.
+  gemm_problem problem(std::span<const tensor> in, const tensor& x, const tensor& out, bool with_epilogue,
+                       int number = -1) const {
     const tensor& w = in[body_.operands[1]];
     const image_steps from(x), to(out);
     const detail::window window = padded_ ? padded_images::over(attributes_.window) : attributes_.window;
@@ -213,7 +208,7 @@ class convolution_kernel final : public gpu_kernel {
                                   : backwards ? w.lens[0] / groups
                                               : w.lens[1],
                        filters = backwards ? w.lens[1] : w.lens[0] / groups, pixels = to.pixels();
-    kernel_extents kernel(w.lens, phases_);
+    kernel_extents kernel = number < 0 ? kernel_extents(w.lens, phases_) : kernel_extents(phases_.form, number);
     if (padded_) kernel.cols = 1;
     const bool same_pixels = kernel.taps() == 1 && reads_same_pixels(x, window);
 
@@ -234,10 +229,10 @@ class convolution_kernel final : public gpu_kernel {
     if (same_pixels)
       read_pixels(p, x, pixels);
     else
-      read_windows(p, x, out, kernel, window);
-    const std::int64_t filter = p.depth * phases_.rows * phases_.cols;
+      read_windows(p, x, out, kernel, window, number < 0 && !phases_.form.even());
+    const std::int64_t filter = phases_ ? channels * phases_.form.taps() : p.depth;
     p.b = {matrix_argument{nullptr, {0, filters * filter}, filter, 1}, true,
-           vector_of(size_of(x.type), filters_ ? 16 : alignment_of(w.data), {filter, p.depth})};
+           vector_of(size_of(x.type), filters_ ? 16 : alignment_of(w.data), {filter, phases_ ? channels : p.depth})};
     return p;
   }
 
@@ -266,9 +261,10 @@ class convolution_kernel final : public gpu_kernel {
     if (joined) p.rows *= p.batch0, p.batch0 = 1;
   }
 
-  // Any window: rows are the windows of all images, im2col that is not stored.
+  // Any window: rows are the windows of all images, im2col that is not stored. With `counted` phases have different
+  // counts of taps.
   void read_windows(gemm_problem& p, const tensor& x, const tensor& out, const kernel_extents& kernel,
-                    const detail::window& window) const {
+                    const detail::window& window, bool counted) const {
     const image_steps from(x), to(out);
     const bool deep = from.channel == 1 || p.channels == 1;
     // weights as they are have the taps of a channel together
@@ -284,7 +280,7 @@ class convolution_kernel final : public gpu_kernel {
                                 {&image.stride_rows, &image.dilation_rows, &image.pad_rows},
                                 {&image.stride_planes, &image.dilation_planes, &image.pad_planes}};
     for (std::size_t back = 0; back < 3; ++back) {
-      *numbers[back][0] = count(from_last(window.stride, back, 1));
+      *numbers[back][0] = phases_ ? 1 : count(from_last(window.stride, back, 1));  // within a phase
       *numbers[back][1] = count(from_last(window.dilation, back, 1));
       *numbers[back][2] = count(from_last(window.begin, back, 0));
     }
@@ -298,13 +294,12 @@ class convolution_kernel final : public gpu_kernel {
     if (attributes_.backwards || volume) {
       arguments += ", image_places<" + std::to_string(volume ? kernel.planes : 0) +
                    (attributes_.backwards ? ", true" : ", false");
-      for (const std::int64_t stride :
-           {std::int64_t{image.stride_planes}, image.stride_rows / phases_.rows, image.stride_cols / phases_.cols})
+      for (const int stride : {image.stride_planes, image.stride_rows, image.stride_cols})
         arguments += ", " + std::to_string(stride);
-      arguments += ">";
+      arguments += counted ? ", true>" : ">";
     }
     p.a = {image, deep, vector, arguments};
-    const bool even = !volume && image.stride_rows == phases_.rows && image.stride_cols == phases_.cols;
+    const bool even = !volume && image.stride_rows == 1 && image.stride_cols == 1;
     if (attributes_.backwards && even)
       p.a.backwards_rows = static_cast<int>(kernel.rows), p.a.backwards_cols = static_cast<int>(kernel.cols);
   }

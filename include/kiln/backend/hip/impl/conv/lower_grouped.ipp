@@ -49,7 +49,7 @@ class grouped_kernel final : public gpu_kernel {
         filters_(
             r, body_.operands[1],
             [groups = attributes_.group, back = attributes_.backwards](const ints& lens, const ints& steps) {
-              return filters_view::filters_last(lens, steps, groups, back);
+              return std::vector<filters_view>{filters_view::filters_last(lens, steps, groups, back)};
             },
             where_) {}
 

@@ -6,6 +6,22 @@
 
 namespace kiln::hip {
 
+double work_of(const row_program* epilogue) {
+  constexpr double function = 20;
+  double work = 0;
+  for (std::uint32_t k = 0; epilogue && k < epilogue->body.size(); ++k) {
+    const auto& v = epilogue->values[k];
+    if (v.in.empty() || v.op == lower::row_op::view) continue;
+    const auto conditions = static_cast<std::size_t>(epilogue->op(k).info().conditions);
+    const std::vector<std::string> names(v.in.size(), "x");
+    const source_text text =
+        print_op(epilogue->op(k), trace_part::compute, epilogue->type(v.in[conditions]), names, conditions, {});
+    for (const std::string& call : text.calls)
+      if (is_long_function(call)) work += function;
+  }
+  return work;
+}
+
 bool contiguous(const gemm_problem& p, std::size_t k, std::size_t along, int width) {
   const auto& step = p.steps[k];
   if (step[along] != 1) return false;
@@ -15,9 +31,9 @@ bool contiguous(const gemm_problem& p, std::size_t k, std::size_t along, int wid
 }
 
 bool lies_apart(const gemm_problem& p) {
-  // the pixels of all images may be evenly spaced, so that they are rows; a phase's number is no image's
+  // the pixels of all images may be evenly spaced, so that they are rows
   const auto uneven = [&](const auto& s) { return s[0] != p.pixels * s[2]; };
-  return p.pixels != 0 && (p.phases || std::any_of(p.steps.begin(), p.steps.end(), uneven));
+  return p.pixels != 0 && std::any_of(p.steps.begin(), p.steps.end(), uneven);
 }
 
 int epilogue_width(const gemm_problem& p, bool along_rows) {
@@ -38,7 +54,10 @@ void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* ep
   t.line("static constexpr int width = ", width, ";");
   t.line("static constexpr bool along_rows = ", along_rows ? "true" : "false", ";");
   t.line("using element = ", out, ";");
-  t.line("result_place<", out, ", ", lies_apart(p) ? "true" : "false", "> place;");
+  if (p.phases)
+    t.line("phase_place<", out, "> place;");
+  else
+    t.line("result_place<", out, ", ", lies_apart(p) ? "true" : "false", "> place;");
   for (std::size_t k = 1; k < p.steps.size(); ++k) t.line("epilogue_operand x", k, ";");
   // what is prefetched, by lines of the cache
   constexpr std::size_t line_bytes = 128;
@@ -100,8 +119,10 @@ void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* ep
   t.close();
   t.close("};");
   // the value that epilogue_value makes
-  t.line("static_assert(sizeof(epilogue) == ",
-         sizeof(result_argument) + (p.steps.size() - 1) * sizeof(epilogue_operand), ");");
+  t.line(
+      "static_assert(sizeof(epilogue) == ",
+      (p.phases ? sizeof p.phases->place : sizeof(result_argument)) + (p.steps.size() - 1) * sizeof(epilogue_operand),
+      ");");
 }
 
 std::vector<std::byte> epilogue_value(const gemm_problem& p) {
@@ -112,7 +133,13 @@ std::vector<std::byte> epilogue_value(const gemm_problem& p) {
     const auto* at = reinterpret_cast<const std::byte*>(&value);
     out.insert(out.end(), at, at + sizeof value);
   };
-  put(place);
+  if (p.phases) {
+    gpu::phase_argument<void> phase = p.phases->place;
+    static_cast<result_argument&>(phase) = place;
+    put(phase);
+  } else {
+    put(place);
+  }
   for (std::size_t k = 1; k < p.steps.size(); ++k) {
     epilogue_operand x{nullptr, {}};
     std::copy(p.steps[k].begin(), p.steps[k].end(), x.step);

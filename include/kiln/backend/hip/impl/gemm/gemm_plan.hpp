@@ -30,10 +30,12 @@ struct gemm_factor {
   std::string text(dtype type) const;
 };
 
-/// The phases of a transposed convolution (kernels/conv/phases.hpp): its strides, and the first tap at the result's
-/// first place.
+/// The phases of a transposed convolution (kernels/conv/phases.hpp), where they lie, and the elements from the result's
+/// first to one past its last. A problem of them has the extents of the largest.
 struct gemm_phases {
-  std::int64_t rows = 1, cols = 1, first_row = 0, first_col = 0;
+  gpu::phase_shape shape;
+  gpu::phase_argument<void> place{};
+  std::int64_t reach = 0;
 };
 
 /// A GEMM as blocks see it.
@@ -52,7 +54,10 @@ struct gemm_problem {
   std::vector<std::array<std::int64_t, 4>> steps;
   std::vector<dtype> types;          ///< the same: their dtypes
   std::vector<std::size_t> aligned;  ///< the same: bytes to which their addresses are aligned, at most 16
+  double work = 0;                   ///< instructions that the epilogue's functions take for an element (`work_of`)
 };
+/// About how many instructions the elementary functions of an epilogue take for an element; null: no epilogue.
+double work_of(const row_program* epilogue);
 
 /// How blocks divide a GEMM. See kernels/gemm/gemm.hpp.
 struct gemm_tile {

@@ -171,9 +171,9 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
       // many short tiles are as fast as the warps that run together move the epilogue's elements
       const double moved =
           share > 4 ? share * area * epilogue_bytes / std::min(0.6 * resident_warps(p, t, where), 18.0) : 0;
-      timed.emplace_back(
-          t.in_turns() ? time_in_turns(t, steps, tiles, processors, lane_bytes, boxed_bytes) : std::max(time, moved),
-          t);
+      timed.emplace_back(t.in_turns() ? time_in_turns(t, steps, tiles, processors, lane_bytes, boxed_bytes, p.work)
+                                      : std::max(time, moved),
+                         t);
     }
   }
   if (sums_each(p)) timed.emplace_back(cycles_of_each(p, where), gemm_tile{each_result, 1, 1, 1, 1, 1, 1});
@@ -195,7 +195,8 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   if (tile.atom == few_rows || tile.atom == by_lines) return plan_few_rows(p, epilogue, tile, where);
   if (tile.atom == each_result) return plan_each(p, epilogue);
   if (tile.atom == streamed) return plan_streamed(p, epilogue, where);
-  const bool along_rows = p.steps[0][3] != 1 && p.steps[0][2] == 1;
+  // results of a phase whose columns lie far apart are a stride apart along the rows
+  const bool along_rows = p.steps[0][3] != 1 && (p.steps[0][2] == 1 || (p.phases && p.steps[0][2] < p.steps[0][3]));
   // a lane holds two neighbors of a row of a box, and reads operands for those
   const int width = tile.boxes != 0 ? 2 : epilogue_width(p, along_rows);
   const int threads = tile.warps_m * tile.warps_n * where.lanes;
@@ -215,7 +216,7 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   if (!wgmma) {
     const auto word = [](bool b) { return b ? "true" : "false"; };
     const auto whole = [&](const gemm_factor& f, std::int64_t lines, int of) {
-      return f.is_matrix() && lines % of == 0 && p.depth % tile.depth == 0;
+      return f.is_matrix() && lines % of == 0 && (p.phases ? p.channels : p.depth) % tile.depth == 0;
     };
     t.line("using atom = ", tile.atom, "<", stored_name(p.type), ">;");
     t.line("using tile = block_tile<", tile.rows, ", ", tile.cols, ", ", tile.depth, ", ", tile.warps_m, ", ",
@@ -234,9 +235,14 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
                 cluster, "gemm_kernel(factor_a a, factor_b b, epilogue result, gemm_sizes s",
                 tile.in_turns() ? mapped_parameters : "", ")");
   t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
-  if (const auto& f = p.phases)
-    t.line("shift_to_phase<", f->rows, ", ", f->cols, ", ", f->first_row, ", ", f->first_col,
-           ">(a, result.place, entry_of(s) / s.inner_batch);");
+  if (p.phases) {
+    const auto dim = [](const gpu::phase_dim& d) {
+      return cat("{", d.stride, ", ", d.taps, ", ", d.pad, ", ", d.places, "}");
+    };
+    const gpu::phase_shape& f = p.phases->shape;
+    t.line("shift_to_phase<phase_shape{", dim(f.planes), ", ", dim(f.rows), ", ", dim(f.cols),
+           "}>(a, b, result.place, s, entry_of(s) / s.inner_batch);");
+  }
   if (wgmma)
     t.line(tile.in_turns()
                ? cat("gemm_in_turns<", stored_name(p.type), ", turns_tile{", tile.cols, ", ",

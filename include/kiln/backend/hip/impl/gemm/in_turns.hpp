@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
 
@@ -13,19 +14,28 @@ namespace kiln::hip {
 /// What their kernels are passed beside what all products are.
 constexpr std::string_view mapped_parameters = ", const __grid_constant__ turns_maps maps";
 
-/// How the copy unit reads a factor in boxes of `lines` rows or windows; empty where it can't.
+/// How the copy unit reads a factor for tiles of `lines` rows or windows; empty where it can't.
 inline std::optional<tensor_boxes> boxes_of(const gemm_problem& p, const gemm_factor& f, std::int64_t rows, int lines) {
   const auto count = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
   const auto width = static_cast<int>(size_of(p.type)), depth = gpu::turns_tile::depth_of(width);
-  if (width > 2 || f.vector * width != 16 || !f.depth_contiguous || p.batch0 * p.batch1 != 1) return std::nullopt;
+  if (width > 2 || f.vector * width != 16 || p.batch0 * p.batch1 != 1) return std::nullopt;
   tensor_boxes to;
   to.bfloat16 = p.type == dtype::bf16, to.bytes = width == 1;
   to.along = static_cast<unsigned>(depth), to.across = static_cast<unsigned>(lines);
   if (const auto* m = std::get_if<matrix_argument>(&f.value)) {
-    if (m->row_step <= 0) return std::nullopt;
-    to.extents[0] = count(p.depth), to.extents[1] = count(rows), to.step_bytes[0] = count(m->row_step * width);
+    const std::int64_t step = f.depth_contiguous ? m->row_step : m->depth_step;
+    // the matrix unit reads floats of eight bits along the depth alone
+    if (step <= 0 || (width == 1 && !f.depth_contiguous)) return std::nullopt;
+    to.extents[0] = count(p.depth), to.extents[1] = count(rows), to.step_bytes[0] = count(step * width);
+    if (f.depth_contiguous) {
+      to.across = static_cast<unsigned>(gpu::turns_tile::lines_of_box(static_cast<int>(rows), lines));
+    } else {
+      std::swap(to.extents[0], to.extents[1]);
+      to.along = gpu::turns_tile::part, to.across = static_cast<unsigned>(depth);
+    }
     return to;
   }
+  if (!f.depth_contiguous) return std::nullopt;
   const auto& m = std::get<image_argument>(f.value);
   const bool backwards = f.backwards_rows != 0;
   if (f.image_arguments.find("image_places") != std::string::npos && !backwards) return std::nullopt;
@@ -116,15 +126,17 @@ inline bool stores_much(const gemm_tile& t) {
 }
 
 /// Cycles of a product whose blocks work tile after tile, each a multiprocessor's only one. `lane_bytes` are of what
-/// lanes read for each element, `boxed_bytes` of what the copy unit brings.
+/// lanes read for each element, `boxed_bytes` of what the copy unit brings; `work` are the instructions of functions.
 inline double time_in_turns(const gemm_tile& t, double steps, double tiles, double processors, double lane_bytes,
-                            double boxed_bytes) {
+                            double boxed_bytes, double work) {
   // fitted to times of ResNet-50's convolutions on an H200. A group alone multiplies more slowly than two, and stores
   // more slowly
   struct cycles {
     double rate, least_step;        // products a cycle; cycles of a step
     double stored, by_lane, boxed;  // cycles of an element, and of a byte that is read for it
   };
+  // of an instruction for each element: a scheduler has two warps that issue, or one
+  constexpr double lanes = 128, issued = 0.8, issued_alone = 0.5;
   constexpr double begin = 4000;
   constexpr cycles sums{1850, 440, 0.28, 0.13, 0}, sums_alternate{1430, 520, 0.59, 0.3, 0};
   constexpr cycles boxes{2060, 530, 0.135, 0.13, 0.03}, boxes_alternate{1710, 550, 0.27, 0.3, 0.064};
@@ -133,7 +145,8 @@ inline double time_in_turns(const gemm_tile& t, double steps, double tiles, doub
   // the unit takes as long for twice as many products of factors half as wide
   constexpr double depth = gpu::turns_tile::depth_of(2);
   const double products = steps * std::max(area * depth / c.rate, c.least_step);
-  const double stored = area * (c.stored + c.by_lane * lane_bytes + c.boxed * boxed_bytes);
+  const double computed = work / (lanes * (t.alternate ? issued_alone : issued));
+  const double stored = area * (c.stored + c.by_lane * lane_bytes + c.boxed * boxed_bytes + computed);
   if (!t.alternate) return begin + each * (products + stored);
   return begin + each * std::max(products, (products + stored) / 2) + stored / 2;
 }

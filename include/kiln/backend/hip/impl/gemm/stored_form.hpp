@@ -96,10 +96,11 @@ inline widening plan_widening(const stored_form& form, dtype type, std::int64_t 
   return {t.whole("widen"), {static_cast<unsigned>((pieces + widening::threads - 1) / widening::threads)}};
 }
 
-/// The tile of a product of few rows by such weights: of more than eight rows by lines, and of fewer, where to unpack
+/// The tile of a product of few rows by such weights: of more than four rows by lines, and of fewer, where to unpack
 /// the weights takes the time, in as many warps as there can be.
 inline gemm_tile stored_tile(const gemm_problem& p, const stored_form& form, const architecture& where) {
-  if (form.scale_words != 0 && height_of_few(p.rows) > 8)
+  constexpr std::int64_t most_unpacked = 4;
+  if (form.scale_words != 0 && p.rows > most_unpacked)
     if (const auto lines = tile_by_lines(p.rows, where, form.scale_words)) return *lines;
   gemm_tile tile = few_rows_tiles(p.rows, p.cols, where).front();
   if (p.rows > 16) return tile;

@@ -9,7 +9,7 @@
 namespace kiln::hip {
 namespace {
 
-constexpr std::string_view version = "9";  // of the kernels: choices among other versions don't count
+constexpr std::string_view version = "10";  // of the kernels: choices among other versions don't count
 constexpr std::size_t most_candidates = 20;
 constexpr int runs_a_time = 8, times = 5;
 // of the estimated choice's time: a smaller gain may be noise of the clock
@@ -45,7 +45,7 @@ std::size_t reach_of(const gemm_problem& p, const gemm_factor& f, std::int64_t r
     return r.along(p.batch0, m->batch[0])
         .along(p.batch1, m->batch[1])
         .along(rows, m->row_step)
-        .along(p.depth, m->depth_step)
+        .along(p.phases ? m->row_step : p.depth, m->depth_step)  // phases are parts of a row
         .bytes();
   const auto& m = std::get<image_argument>(f.value);
   return r.along(p.images, m.image_step)
@@ -69,15 +69,13 @@ struct timed_operands {
 std::optional<timed_operands> operands_of(const gemm_problem& p, const device& on, std::size_t cache_bytes) {
   std::vector<std::size_t> bytes = {reach_of(p, p.a, p.rows), reach_of(p, p.b, p.cols)};
   const std::int64_t images = p.pixels ? p.rows / p.pixels : p.batch0, rows = p.pixels ? p.pixels : p.rows;
-  const gemm_phases apart = p.phases.value_or(gemm_phases());
-  for (std::size_t k = 0; k < p.steps.size(); ++k)
+  if (p.phases) bytes.push_back(static_cast<std::size_t>(p.phases->reach) * size_of(p.types[0]));
+  for (std::size_t k = p.phases ? 1 : 0; k < p.steps.size(); ++k)
     bytes.push_back(reach(p.types[k])
                         .along(images, p.steps[k][0])
                         .along(p.batch1, p.steps[k][1])
                         .along(rows, p.steps[k][2])
                         .along(p.cols, p.steps[k][3])
-                        .along(apart.rows, p.steps[k][0] / apart.rows)
-                        .along(apart.cols, p.steps[k][2] / apart.cols)
                         .bytes());
   timed_operands out;
   for (std::size_t n : bytes)
@@ -125,7 +123,9 @@ double seconds_of(const gemm_plan& plan, const function& f, device_queue& queue,
 
 }  // namespace
 
-gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const context& where) {
+gemm_plan plan_gemm(const gemm_problem& plain, const row_program* epilogue, const context& where) {
+  gemm_problem p = plain;
+  p.work = work_of(epilogue);
   const std::vector<gemm_tile> tiles = tiles_for(p, where.arch());
   gemm_plan first = plan_gemm(p, epilogue, tiles.front(), where.arch());
   digest problem;

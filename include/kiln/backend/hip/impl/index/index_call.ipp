@@ -123,7 +123,7 @@ std::string call_text(const index_call& c, const call_form& how) {
   // writes there, and before
   for (std::size_t k = 0; k < c.types.size(); ++k) list += c.types[k] + "* __restrict__ p" + std::to_string(k) + ", ";
   if (!c.numbers.type.empty() && !how.written()) list += "const " + c.numbers.type + " n, ";
-  const std::string together = c.cluster == 0 ? "" : "__cluster_dims__(" + std::to_string(c.cluster) + ", 1, 1) ";
+  const std::string together = c.cluster <= 1 ? "" : "__cluster_dims__(" + std::to_string(c.cluster) + ", 1, 1) ";
   t.open_kernel(c.cluster == 0 ? block_of(c) : c.lanes, together, c.entry, "(", list, "i64 work, int* __restrict__ ",
                 c.lanes == 0 ? "faulted)" : "faults)");
   // a thread notes a fault in a register, since a branch to memory would part the reads of its elements

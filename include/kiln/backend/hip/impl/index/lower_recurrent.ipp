@@ -34,13 +34,35 @@ std::optional<gpu::cluster_shape> cluster_for(int gates, std::int64_t hidden, co
   return std::nullopt;
 }
 
-// A recurrence in one launch of clusters where they hold its matrix, else by a launch a step.
+// The fewest blocks that hold the matrix so that a step is short, else the most that hold it at all; `most_blocks` form
+// a cluster. Entries of a batch are divided among clusters as long as these fill no more than the device.
+std::optional<gpu::held_shape> held_for(int gates, std::int64_t hidden, std::int64_t batch, int value_bytes,
+                                        bool resets_first, const architecture& where) {
+  constexpr int most_threads = 512, wanted = 32, most_entries = 8;
+  const int most_blocks = where.matrices == matrix_unit::wgmma ? 16 : 1;
+  if (hidden > 4096) return std::nullopt;
+  std::optional<gpu::held_shape> last;
+  for (int blocks = 1; blocks <= most_blocks; blocks *= 2) {
+    gpu::held_shape s{gates, static_cast<int>(hidden), blocks, 1, 1, value_bytes, resets_first};
+    if (s.lines() > most_threads) continue;
+    s.parts = std::min(most_threads / s.lines(), std::max(1, s.hidden / gpu::held_shape::run));
+    while (s.entries < most_entries && (batch + s.entries - 1) / s.entries * blocks * 2 > where.multiprocessors)
+      s.entries *= 2;
+    while (s.entries > 1 && static_cast<std::size_t>(s.shared_bytes()) > where.shared_bytes) s.entries /= 2;
+    if (static_cast<std::size_t>(s.shared_bytes()) > where.shared_bytes) continue;
+    last = s;
+    if (s.deep() <= wanted) break;
+  }
+  return last;
+}
+
+// A recurrence in one launch where registers and shared memory hold its matrix, else by a launch a step.
 class recurrent_kernel final : public index_kernel {
  public:
   recurrent_kernel(const context_pointer& where, const operation& op)
       : index_kernel(where, std::string(op.name())), r_(*op.get_if<op::recurrent>()) {}
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor>, unsigned) const override {
-    if (cluster(in)) return 0;
+    if (cluster(in) || held(in)) return 0;
     return static_cast<std::size_t>(gpu::cell_states) * static_cast<std::size_t>(in[3].elements()) *
            (in[0].type == dtype::f64 ? 8 : 4);
   }
@@ -65,16 +87,24 @@ class recurrent_kernel final : public index_kernel {
       if (f < r_.alpha.size()) n.alpha[f] = r_.alpha[f];
       if (f < r_.beta.size()) n.beta[f] = r_.beta[f];
     }
-    if (const auto s = cluster(in)) {
-      const std::string shape = "cluster_shape{" + std::to_string(s->gates) + ", " + std::to_string(s->hidden) + ", " +
-                                std::to_string(s->blocks) + ", " + std::to_string(s->splits) + "}";
-      index_call one{"recur_in_cluster", "sequence/recurrent_cluster.hpp", types,
-                     "recur_in_cluster<" + cell_text(r_) + ", " + shape + ">(" + step + ", shared)", n};
-      one.work = (n.batch + gpu::cluster_entries - 1) / gpu::cluster_entries;
-      one.lanes = s->threads(), one.cluster = s->blocks, one.shared_bytes = s->shared_bytes();
-      one.short_results = true;
-      return {one};
-    }
+    const auto whole = [&](const std::string& function, const char* header, const std::string& shape, const auto& s,
+                           int entries) {
+      index_call one{function, header, types, function + "<" + cell_text(r_) + ", " + shape + ">(" + step + ", shared)",
+                     n};
+      one.work = (n.batch + entries - 1) / entries;
+      one.lanes = s.threads(), one.cluster = s.blocks, one.shared_bytes = s.shared_bytes();
+      one.short_results = is_narrow_float(in);
+      return std::vector<index_call>{one};
+    };
+    if (const auto s = cluster(in))
+      return whole("recur_in_cluster", "sequence/recurrent_cluster.hpp",
+                   cat("cluster_shape{", s->gates, ", ", s->hidden, ", ", s->blocks, ", ", s->splits, "}"), *s,
+                   gpu::cluster_entries);
+    if (const auto s = held(in))
+      return whole("recur_with_held_matrix", "sequence/recurrent_held.hpp",
+                   cat("held_shape{", s->gates, ", ", s->hidden, ", ", s->blocks, ", ", s->entries, ", ", s->parts,
+                       ", ", s->value_bytes, ", ", s->resets_first ? "true}" : "false}"),
+                   *s, s->entries);
     const std::int64_t units = in[3].elements();
     std::vector<index_call> calls = {{"begin_cells", "sequence/sequence.hpp", types, step + ".begin(at)", n, units}};
     constexpr std::int64_t across = gpu::cell_units;
@@ -95,10 +125,16 @@ class recurrent_kernel final : public index_kernel {
  private:
   // A gated unit's product needs the reset state of all units: two products a step.
   bool resets_first() const { return r_.cell == op::cell_kind::gru && !r_.linear_before_reset; }
+  static bool is_narrow_float(std::span<const tensor> in) {
+    return in[0].type == dtype::f16 || in[0].type == dtype::bf16;
+  }
   std::optional<gpu::cluster_shape> cluster(std::span<const tensor> in) const {
-    const bool narrow = in[0].type == dtype::f16 || in[0].type == dtype::bf16;
-    if (!narrow || where().arch().matrices != matrix_unit::wgmma || resets_first()) return std::nullopt;
+    if (!is_narrow_float(in) || where().arch().matrices != matrix_unit::wgmma || resets_first()) return std::nullopt;
     return cluster_for(static_cast<int>(r_.gates()), in[3].lens[1], where().arch());
+  }
+  std::optional<gpu::held_shape> held(std::span<const tensor> in) const {
+    return held_for(static_cast<int>(r_.gates()), in[3].lens[1], in[3].lens[0], in[0].type == dtype::f64 ? 8 : 4,
+                    resets_first(), where().arch());
   }
 
   op::recurrent r_;

@@ -140,11 +140,12 @@ constexpr index_family dft_family = {is_op<op::dft>, dft_calls<Kilobytes * 1024>
 
 std::vector<index_call> random_calls(const operation& op, std::span<const tensor>, std::span<const tensor> out) {
   const auto& r = *op.get_if<op::random_uniform>();
+  const uniform_range range = r.range();
   return {{"random_uniform",
            "index/random.hpp",
            {name_of(out[0].type)},
            "random_uniform(p0, n, at)",
-           gpu::random_sizes{out[0].elements(), std::int64_t{r.seed}, r.low, r.high},
+           gpu::random_sizes{out[0].elements(), std::int64_t{r.seed}, range.low, range.width, range.least, range.most},
            (out[0].elements() + 1) / 2}};
 }
 

@@ -50,6 +50,7 @@ class reduce_writer : reduce_geometry {
       t_.line(k < in_.size() ? "const " : "", stored_name(operand(k).type), "* const base", k, " = ",
               k < in_.size() ? cat("in", k) : cat("out", k - in_.size()), " + (",
               offset_text(number_, rows_nest_, k, "r", 1), ");");
+    if (shifted_) write_shift();
     for (std::uint32_t k = 0; k < p_.values.size(); ++k)
       if (p_.values[k].op == row_op::literal)
         write_value(t_, p_, k);
@@ -57,6 +58,15 @@ class reduce_writer : reduce_geometry {
         t_.line("const ", value_name(p_.type(k)), " v", k, " = value_of(base", p_.values[k].index, "[0]);");
     write_row_values(0);
   }
+
+  // Where a row's elements lie within runs: `phase` before its first one, and how many runs have elements of it.
+  void write_shift() {
+    t_.line("const index length = ", number_(length_), ", phase = index(",
+            offset_text(number_, rows_nest_, main_, "r", 1), ") % ", width_, ";");
+    t_.line("const index runs = (length + phase + ", width_ - 1, ") / ", width_, ";");
+    t_.line("const auto inside = [&](index i) { return i >= 0 && i < length; };");
+  }
+  std::string count_of_runs() { return shifted_ ? "runs" : number_(length_ / width_); }
 
   // Values of one element per row that are known before `level`.
   void write_row_values(int level) {
@@ -98,20 +108,49 @@ class reduce_writer : reduce_geometry {
   // A computed value that stays in registers for a later level.
   bool kept(std::uint32_t k) const { return resident_ && p_.values[k].kept; }
 
-  void write_offsets(std::string_view at) { write_positions(t_, number_, row_nest_, std::string(at), "p", width_); }
-  std::string element(std::size_t k) { return offset_text(number_, row_nest_, k, "p", width_); }
+  // With `shifted_` a run begins at element s of its row, which may be before the first.
+  void write_offsets(std::string_view at) {
+    if (!shifted_) return write_positions(t_, number_, row_nest_, std::string(at), "p", width_);
+    t_.line("const index s = ", at, " * ", width_, " - phase;");
+  }
+  std::string element(std::size_t k) { return shifted_ ? "s" : offset_text(number_, row_nest_, k, "p", width_); }
+  void each_element() {
+    t_.line("KILN_UNROLL");
+    t_.open("for (int j = 0; j < ", width_, "; ++j)");
+  }
 
   using values_list = row_program::list<bool>;
 
   void write_load(std::uint32_t value, const std::string& to) {
     const std::size_t k = p_.values[value].index;
-    const std::string_view type = stored_name(in_[k].type);
-    if (!row_nest_.extent.empty() && row_nest_.step[k].back() == 0) {
-      t_.line("KILN_UNROLL");
-      t_.line("for (int j = 0; j < ", width_, "; ++j) ", to, ".at[j] = base", k, "[", element(k), "];");
-    } else {
-      t_.line(to, " = *reinterpret_cast<const pack<", type, ", ", width_, ">*>(base", k, " + ", element(k), ");");
+    const std::string pack = cat("pack<", stored_name(in_[k].type), ", ", width_, ">");
+    if (shifted_ ? repeats(k) : !row_nest_.extent.empty() && row_nest_.step[k].back() == 0) {
+      each_element();
+      t_.line(to, ".at[j] = base", k, "[", shifted_ ? "0" : element(k), "];");
+      return t_.close();
     }
+    const bool whole = !shifted_ || in_phase(k, main_, width_);
+    // a run with an element of the row lies in 16 bytes that no memory's end divides
+    if (whole) return t_.line(to, " = *reinterpret_cast<const ", pack, "*>(base", k, " + ", element(k), ");");
+    each_element();
+    write_positions(t_, number_, row_nest_, "(inside(s + j) ? s + j : 0)", "p", 1);
+    t_.line(to, ".at[j] = base", k, "[", offset_text(number_, row_nest_, k, "p", 1), "];");
+    t_.close();
+  }
+  void write_full_result(std::size_t r) {
+    const std::size_t k = in_.size() + r;
+    const std::string pack = cat("pack<", stored_name(out_[r].type), ", ", width_, ">");
+    const auto whole = [&] { t_.line("*reinterpret_cast<", pack, "*>(base", k, " + ", element(k), ") = y", r, ";"); };
+    t_.open("if (real)");
+    if (shifted_) t_.line("if (s >= 0 && s + ", width_, " <= length)");
+    whole();
+    if (shifted_) {
+      t_.line("else");
+      each_element();
+      t_.line("if (inside(s + j)) base", k, "[s + j] = y", r, ".at[j];");
+      t_.close();
+    }
+    t_.close();
   }
 
   // Opens the loop over this thread's runs of a row from `first` to `end`; a resident row has its runs in registers.
@@ -120,7 +159,11 @@ class reduce_writer : reduce_geometry {
       t_.line("KILN_UNROLL");
       t_.open("for (int c = 0; c < ", each_, "; ++c)");
       t_.line("const index at = c * ", lanes_, " + lane;");
-      if (each_ * lanes_ * width_ != length_) t_.line("if (at >= ", number_(length_ / width_), ") break;");
+      // loads that nothing decides are under way together
+      if (shifted_)
+        t_.line("if (c >= ", least_runs() / lanes_, " && at >= runs) break;");
+      else if (each_ * lanes_ * width_ != length_)
+        t_.line("if (at >= ", count_of_runs(), ") break;");
     } else {
       t_.open("for (index at = ", first, "; at < ", end, "; at += ", lanes_, ")");
     }
@@ -160,7 +203,7 @@ class reduce_writer : reduce_geometry {
       if (!p_.folds_in(k, level)) continue;
       const std::string x =
           t_.expression(p_.op(k), trace_part::prepare, p_.type(k), {cat("v", p_.values[k].in[0])}, 0, cat("x", k, "_"));
-      t_.line("sum", k, " = combine", k, "(sum", k, ", ", x, ");");
+      t_.line(shifted_ ? "if (inside(s + j)) " : "", "sum", k, " = combine", k, "(sum", k, ", ", x, ");");
     }
     for (std::size_t r = 0; r < p_.results.size(); ++r)
       if (p_.writes_in(r, level))
@@ -190,16 +233,11 @@ class reduce_writer : reduce_geometry {
         }
     for (std::size_t r = 0; r < p_.results.size(); ++r)
       if (p_.writes_in(r, level)) t_.line("pack<", stored_name(out_[r].type), ", ", width_, "> y", r, ";");
-    t_.line("KILN_UNROLL");
-    t_.open("for (int j = 0; j < ", width_, "; ++j)");
+    each_element();
     write_element(level, need);
     t_.close();
-    for (std::size_t r = 0; r < p_.results.size(); ++r) {
-      if (!p_.writes_in(r, level)) continue;
-      const std::size_t k = in_.size() + r;
-      t_.line("if (real) *reinterpret_cast<pack<", stored_name(out_[r].type), ", ", width_, ">*>(base", k, " + ",
-              element(k), ") = y", r, ";");
-    }
+    for (std::size_t r = 0; r < p_.results.size(); ++r)
+      if (p_.writes_in(r, level)) write_full_result(r);
     t_.close();
     if (lanes_ > 1) join_sums(level);
   }
@@ -239,7 +277,7 @@ class reduce_writer : reduce_geometry {
           t_.line(value_name(p_.type(k)), " k", k, "[", each_, "][", width_, "];");
     }
     for (int level = 0; level < p_.levels; ++level) {
-      write_level(level, "lane", number_(length_ / width_));
+      write_level(level, "lane", count_of_runs());
       write_row_values(level + 1);
     }
     write_row_results("real && lane == 0");
@@ -298,7 +336,8 @@ class reduce_writer : reduce_geometry {
       write_joined(before, "lane", lanes_);
       write_row_values(before + 1);
     }
-    t_.line("const index runs = ", number_(length_ / width_), ", part = (runs + ", splits_ - 1, ") / ", splits_, ";");
+    if (!shifted_) t_.line("const index runs = ", count_of_runs(), ";");
+    t_.line("const index part = (runs + ", splits_ - 1, ") / ", splits_, ";");
     t_.line("const index begin = index(blockIdx.y) * part, end = begin + part < runs ? begin + part : runs;");
     write_level(level, "begin + lane", "end");
     if (folds(level)) {

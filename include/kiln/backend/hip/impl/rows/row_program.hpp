@@ -64,6 +64,9 @@ class kernel_text : public source_writer {
   std::vector<std::string> functions_;  ///< what expressions called
 };
 
+/// Whether a function of kiln that an op's text calls takes many instructions.
+bool is_long_function(std::string_view name);
+
 /// Names of types in kernels.
 std::string_view stored_name(dtype t);
 std::string_view value_name(dtype t);

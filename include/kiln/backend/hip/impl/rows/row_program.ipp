@@ -82,6 +82,8 @@ std::string_view header_of(std::string_view function) {
   return "all";
 }
 
+bool is_long_function(std::string_view name) { return name[0] >= 'a' && name[0] <= 'z' && !header_of(name).empty(); }
+
 std::string kernel_text::prelude(std::span<const std::string> functions, bool narrow) {
   std::set<std::string_view> headers;
   for (const std::string& f : functions) headers.insert(header_of(f));
@@ -94,7 +96,10 @@ std::string kernel_text::prelude(std::span<const std::string> functions, bool na
 }
 
 namespace {
-constexpr spelling shorter[] = {{"exp", "short_exp"}, {"sigmoid", "short_sigmoid"}, {"erf", "short_erf"}};
+constexpr spelling shorter[] = {{"exp", "short_exp"},     {"sigmoid", "short_sigmoid"}, {"erf", "short_erf"},
+                                {"log", "short_log"},     {"log1p", "short_log1p"},     {"expm1", "short_expm1"},
+                                {"sinh", "short_sinh"},   {"cosh", "short_cosh"},       {"asinh", "short_asinh"},
+                                {"acosh", "short_acosh"}, {"atanh", "short_atanh"}};
 }
 
 std::string kernel_text::expression(const operation& op, trace_part part, dtype type,

@@ -147,27 +147,27 @@ template <class T, int TransposedB, int Sums> KILN_FN void multiply_wgmma(float 
 #elif !KILN_DEVICE
 /// The same by lanes that the CPU runs, each of which sums its elements at once. Shared memory begins at a multiple of
 /// 1024 bytes.
-template <bool DepthContiguous> u64 describe_tile(const void* at) {
-  static_assert(DepthContiguous);
-  return reinterpret_cast<u64>(at);
-}
+template <bool DepthContiguous> u64 describe_tile(const void* at) { return reinterpret_cast<u64>(at); }
 inline void wgmma_fence() {}
 inline void wgmma_commit() {}
 template <int Pending> void wgmma_wait() {}
 inline void hold_sums(const auto&) {}
 template <class T, int TransposedA, int TransposedB, bool Add = true, int Sums>
 void multiply_wgmma(float (&c)[Sums], u64 a, u64 b) {
-  static_assert(TransposedA == 0 && TransposedB == 0);
   constexpr int depth = 32 / sizeof(T);
-  const auto element = [](u64 tile, int line, int depth) {
-    const u64 at = tile + static_cast<u64>(line * 128 + depth * static_cast<int>(sizeof(T)));
+  // of a row or column `across`; of transposed tiles a line has 64 of them, a block 64 lines
+  const auto element = []<bool Transposed>(u64 tile, int across, int depth) {
+    const int line = Transposed ? across / 64 * 64 + depth : across, along = Transposed ? across % 64 : depth;
+    const u64 at = tile + static_cast<u64>(line * 128 + along * static_cast<int>(sizeof(T)));
     return widen(*reinterpret_cast<const T*>(at ^ (at >> 7 & 7) << 4));
   };
   for (int i = 0; i < Sums; ++i) {
     const place p = atom_mma<T>::c_at(lane_index(), i % 8);
     const int row = thread_index() / warp_lanes % 4 * 16 + p.row, col = i / 8 * 16 + p.depth;
     if (!Add) c[i] = 0;
-    for (int k = 0; k < depth; ++k) c[i] += element(a, row, k) * element(b, col, k);
+    for (int k = 0; k < depth; ++k)
+      c[i] += element.template operator()<TransposedA != 0>(a, row, k) *
+              element.template operator()<TransposedB != 0>(b, col, k);
   }
 }
 #endif

@@ -58,9 +58,15 @@ struct attention_memory {
   /// Queries first, results at last.
   constexpr int staged_row() const { return step_k() > step_v() ? step_k() : step_v(); }
 
-  // attention_in_registers: queries, then two stages of keys and values
+  // attention_in_registers: queries, then stages of keys and values; where each of some warps has its own, what these
+  // leave afterwards, and its weights
   constexpr int stage() const { return keys * (step_k() + step_v()); }
-  constexpr int bytes_in_registers() const { return (rows * staged_row() + 2 * stage()) * size; }
+  static constexpr int stages(int parts) { return parts > 1 ? 3 : 2; }
+  constexpr int bytes_in_registers(int parts = 1) const {
+    const int copied = (rows * staged_row() + parts * stages(parts) * stage()) * size,
+              left = parts > 1 ? parts * (split_floats(rows, value_depth) + rows) * 4 : 0;
+    return copied > left ? copied : left;
+  }
 
   // attention_on_wgmma: two tiles of queries, stages of keys, then of values, all in blocks of lines of 64 elements,
   // results, then two barriers for each of those that are copied, and the numbers of the two tiles

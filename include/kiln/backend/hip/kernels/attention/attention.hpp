@@ -8,10 +8,12 @@ namespace kiln::gpu {
 enum class mask_kind { none, keeps, adds };
 
 /// How a block works: rows of a warp in atoms, warps, keys of a step; depths rounded up to whole atoms. Of `Few` keys
-/// the rounding of weights shows: they take part with what it drops.
-template <int AtomsM, int Warps, int Keys, int Depth, int ValueDepth, int Vector, bool Few = false>
+/// the rounding of weights shows: they take part with what it drops. `Parts` warps work the same rows, each with keys
+/// of its own.
+template <int AtomsM, int Warps, int Keys, int Depth, int ValueDepth, int Vector, bool Few = false, int Parts = 1>
 struct attention_tile {
   static constexpr bool few = Few;
+  static constexpr int parts = Parts;
   static constexpr int atoms_m = AtomsM, warps = Warps, keys = Keys, depth = Depth, value_depth = ValueDepth,
                        vector = Vector;
 };
@@ -28,13 +30,15 @@ KILN_FN attention_row row_of(const attention_sizes& s, int kv_head, int row) {
   return {kv_head * s.group + row / s.queries, row % s.queries};
 }
 
-/// Copies rows of queries, keys or values to shared memory, `Depth` elements of which `depth` exist.
+/// Copies rows of queries, keys or values to shared memory, `Depth` elements of which `depth` exist, by `Threads`
+/// threads: a block's or a warp's.
 template <int Depth, int Vector, int Threads, int Rows, class T, class Address>
 KILN_FN void copy_rows(T* tile, int rows, int depth, const T* any, Address address) {
   constexpr int line = Depth / Vector, step = Depth + tile_pad(sizeof(T));
   constexpr int chunks = Rows * line, each = (chunks + Threads - 1) / Threads;
+  const int own = Threads == warp_lanes ? lane_index() : thread_index();
   copy_pieces<Vector, each, T>([&](int i) {
-    const int c = thread_index() + i * Threads;
+    const int c = own + i * Threads;
     const int r = c / line, d = c % line * Vector;
     const int n = r < rows ? clamp_count(depth - d, Vector) : 0;
     const bool exists = chunks % Threads == 0 || c < chunks;
@@ -89,7 +93,8 @@ template <class T, class Tile, int Rows, int Threads> struct attention_block {
   const attention_operand<const T>&q, &k, &v;
   const attention_sizes& s;
   int group, batch, kv_head, row0, all_rows;
-  const T *queries, *keys, *values;  ///< of the batch entry; of the head
+  const T *queries, *keys, *values;                          ///< of the batch entry; of the head
+  static constexpr int key_threads = Threads / Tile::parts;  ///< that copy keys together
 
   KILN_FN attention_block(const attention_operand<const T>& q, const attention_operand<const T>& k,
                           const attention_operand<const T>& v, const attention_sizes& s, const attention_place& at)
@@ -113,11 +118,34 @@ template <class T, class Tile, int Rows, int Threads> struct attention_block {
   }
   /// Keys and values from key `j0` on, of which those before `end` exist.
   KILN_FN void copy_keys(T* to_keys, T* to_values, int j0, int end) const {
-    copy_rows<Tile::depth, Tile::vector, Threads, Tile::keys>(to_keys, end - j0, s.depth, keys,
-                                                              [&](int r) { return keys + (j0 + r) * k.row; });
-    copy_rows<Tile::value_depth, Tile::vector, Threads, Tile::keys>(to_values, end - j0, s.value_depth, values,
-                                                                    [&](int r) { return values + (j0 + r) * v.row; });
+    copy_rows<Tile::depth, Tile::vector, key_threads, Tile::keys>(to_keys, end - j0, s.depth, keys,
+                                                                  [&](int r) { return keys + (j0 + r) * k.row; });
+    copy_rows<Tile::value_depth, Tile::vector, key_threads, Tile::keys>(
+        to_values, end - j0, s.value_depth, values, [&](int r) { return values + (j0 + r) * v.row; });
   }
 };
+
+/// Works the keys of `range`, `Part::tile_keys` a step: all threads copy them, and `own`, a warp's or a thread's rows,
+/// has both products and the running softmax between. A part whose rows don't exist only copies.
+template <mask_kind Mask, bool Causal, class Block, class Part>
+KILN_FN void attend_in_steps(const Block& block, Part& own, const epilogue_operand& mask, key_range range,
+                             bool exists) {
+  block.copy_queries(own.tile_q);
+  for (int j0 = range.begin; j0 < range.end; j0 += Part::tile_keys) {
+    sync_block();
+    block.copy_keys(own.tile_k, own.tile_v, j0, range.end);
+    copy_commit();
+    copy_wait<0>();
+    sync_block();
+    if (!exists) continue;
+    own.multiply_keys();
+    sync_warp();
+    own.template weigh<Mask, Causal>(block, mask, j0, range.end);
+    sync_warp();
+    own.multiply_values();
+  }
+  copy_commit();
+  copy_wait<0>();
+}
 
 }  // namespace kiln::gpu

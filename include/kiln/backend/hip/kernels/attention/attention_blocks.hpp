@@ -7,17 +7,18 @@ namespace kiln::gpu {
 /// The queries of a row of the table, whose keys and values are in blocks.
 template <class T, class Tile, int Rows, int Threads, int Positions>
 struct attention_block_of_table : attention_block<T, Tile, Rows, Threads> {
+  using block = attention_block<T, Tile, Rows, Threads>;
   block_rows<T, Positions> keys_at, values_at;
   KILN_FN attention_block_of_table(const attention_operand<const T>& q, const attention_operand<const T>& k,
                                    const attention_operand<const T>& v, const attention_sizes& s,
                                    const attention_place& at, const block_table& table, const i64* row)
-      : attention_block<T, Tile, Rows, Threads>(q, k, v, s, at),
+      : block(q, k, v, s, at),
         keys_at(k, table, row, this->kv_head, s.depth, table.keys),
         values_at(v, table, row, this->kv_head, s.value_depth, table.values) {}
   KILN_FN void copy_keys(T* to_keys, T* to_values, int j0, int end) const {
-    copy_rows<Tile::depth, Tile::vector, Threads, Tile::keys>(to_keys, end - j0, this->s.depth, this->keys,
-                                                              [&](int r) { return keys_at.at(j0 + r); });
-    copy_rows<Tile::value_depth, Tile::vector, Threads, Tile::keys>(
+    copy_rows<Tile::depth, Tile::vector, block::key_threads, Tile::keys>(to_keys, end - j0, this->s.depth, this->keys,
+                                                                         [&](int r) { return keys_at.at(j0 + r); });
+    copy_rows<Tile::value_depth, Tile::vector, block::key_threads, Tile::keys>(
         to_values, end - j0, this->s.value_depth, this->values, [&](int r) { return values_at.at(j0 + r); });
   }
 };
@@ -28,7 +29,7 @@ template <class T, class Tile, int Positions>
 KILN_FN void attention_over_blocks(const attention_operand<const T>& q, const attention_operand<const T>& k,
                                    const attention_operand<const T>& v, const attention_operand<T>& out,
                                    const block_table& table, attention_sizes s, char* shared) {
-  constexpr int threads = Tile::warps * 32, rows = Tile::warps * Tile::atoms_m * 16;
+  constexpr int threads = Tile::warps * 32, rows = Tile::warps / Tile::parts * Tile::atoms_m * 16;
   const attention_place at(s);
   const int kv_heads = s.heads / s.group, kv_head = at.group % kv_heads;
   i64* row = table.rows + at.group / kv_heads * table.width;

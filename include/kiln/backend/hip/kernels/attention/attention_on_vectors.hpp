@@ -11,7 +11,8 @@ inline constexpr int vector_lanes = 16;
 /// fewer than its multiplications; weights pass through memory that its 16 threads alone use.
 template <class T, class Tile> struct vector_rows {
   static constexpr int count = Tile::atoms_m, threads = Tile::warps * warp_lanes, rows = threads / vector_lanes * count;
-  static constexpr int keys = Tile::keys / vector_lanes, runs = Tile::value_depth / (4 * vector_lanes);
+  static constexpr int tile_keys = Tile::keys, keys = tile_keys / vector_lanes,
+                       runs = Tile::value_depth / (4 * vector_lanes);
   static constexpr attention_memory memory{rows, Tile::keys, Tile::depth, Tile::value_depth, sizeof(T)};
   static constexpr int step_k = memory.step_k(), step_v = memory.step_v(), step_w = memory.step_s();
   static_assert(Tile::keys % vector_lanes == 0 && Tile::value_depth % (4 * vector_lanes) == 0 && Tile::depth % 4 == 0);
@@ -22,6 +23,7 @@ template <class T, class Tile> struct vector_rows {
   T *tile_q, *tile_k, *tile_v;
   float* weights;  ///< of the thread's rows
   attention_row at[count];
+  float scores[count][keys];  ///< of a step
   float top[count], total[count], sums[count][runs][4];
 
   KILN_FN vector_rows(const block& b, char* shared)
@@ -38,7 +40,10 @@ template <class T, class Tile> struct vector_rows {
     }
   }
 
-  KILN_FN void multiply_keys(float (&scores)[count][keys]) const {
+  KILN_FN void multiply_keys() {
+    KILN_UNROLL
+    for (int r = 0; r < count; ++r) KILN_UNROLL
+    for (int n = 0; n < keys; ++n) scores[r][n] = 0;
     KILN_NO_UNROLL
     for (int d = 0; d < Tile::depth; d += 4) {
       run q[count], k[keys];
@@ -55,7 +60,7 @@ template <class T, class Tile> struct vector_rows {
   }
   /// Turns the scores of the keys from `j0` on, of which those before `end` exist, into weights.
   template <mask_kind Mask, bool Causal>
-  KILN_FN void weigh(const block& b, const epilogue_operand& mask, float (&scores)[count][keys], int j0, int end) {
+  KILN_FN void weigh(const block& b, const epilogue_operand& mask, int j0, int end) {
     const attention_sizes& s = b.s;
     KILN_UNROLL
     for (int r = 0; r < count; ++r) {
@@ -153,31 +158,15 @@ KILN_FN void attention_on_vectors(const attention_operand<const T>& q, const att
   const typename rows::block block(q, k, v, s, at);
   const key_range range = block.template seen_keys<Causal>(at.split);
   rows own(block, shared);
-  // whether any row of this warp exists
-  const bool works = thread_index() / warp_lanes * (warp_lanes / vector_lanes) * rows::count < block.rows();
-  block.copy_queries(own.tile_q);
-  for (int j0 = range.begin; j0 < range.end; j0 += Tile::keys) {
-    sync_block();
-    block.copy_keys(own.tile_k, own.tile_v, j0, range.end);
-    copy_commit();
-    copy_wait<0>();
-    sync_block();
-    if (!works) continue;
-    float scores[rows::count][rows::keys] = {};
-    own.multiply_keys(scores);
-    sync_warp();
-    own.template weigh<Mask, Causal>(block, mask, scores, j0, range.end);
-    sync_warp();
-    own.multiply_values();
-  }
-  copy_commit();
-  copy_wait<0>();
+  // of this warp's rows any
+  const bool exists = thread_index() / warp_lanes * (warp_lanes / vector_lanes) * rows::count < block.rows();
+  attend_in_steps<Mask, Causal>(block, own, mask, range, exists);
   own.join_totals();
   if (s.splits == 1) return own.store(block, out);
   const split_sums<T, Tile, rows::rows, rows::threads> splits{block, s, at.tile};
-  own.leave(block, splits.all() + static_cast<i64>(at.split) * splits.floats);
+  own.leave(block, splits.of_split(at.split));
   sync_block();  // the queries' memory is used again
-  if (splits.is_last(shared)) splits.join(out, shared);
+  splits.join_splits(out, shared);
 }
 
 }  // namespace kiln::gpu

@@ -8,16 +8,16 @@ namespace kiln::gpu {
 template <class Atom, class Tile> struct staged_warp {
   using T = typename Atom::element;
   static constexpr int atoms_m = Tile::atoms_m, warp_rows = atoms_m * Atom::m, rows = Tile::warps * warp_rows;
-  static constexpr int value_atoms = Tile::value_depth / Atom::n;
+  static constexpr int tile_keys = Tile::keys, value_atoms = Tile::value_depth / Atom::n;
   static constexpr attention_memory memory{rows, Tile::keys, Tile::depth, Tile::value_depth, sizeof(T)};
   static constexpr int step_k = memory.step_k(), step_v = memory.step_v(), step_p = memory.step_p(),
                        step_s = memory.step_s();
   using block = attention_block<T, Tile, rows, Tile::warps * warp_lanes>;
-  using accumulators = typename Atom::accumulator[atoms_m][value_atoms];
 
   int lane, row;  ///< of the warp in the tile
   T *tile_q, *tile_k, *tile_v, *weights;
   float *scores, *top, *total, *shrink;
+  typename Atom::accumulator sums[atoms_m][value_atoms] = {};
 
   KILN_FN explicit staged_warp(char* shared) : lane(lane_index()), row(thread_index() / warp_lanes * warp_rows) {
     tile_q = reinterpret_cast<T*>(shared);
@@ -88,7 +88,7 @@ template <class Atom, class Tile> struct staged_warp {
       if (lane == 0) top[r] = high, total[r] = total[r] * by + sum, shrink[r] = by;
     }
   }
-  KILN_FN void multiply_values(accumulators& sums) const {
+  KILN_FN void multiply_values() {
     KILN_UNROLL
     for (int m = 0; m < atoms_m; ++m) {
       KILN_UNROLL
@@ -107,7 +107,7 @@ template <class Atom, class Tile> struct staged_warp {
       }
     }
   }
-  KILN_FN void store(const block& b, const attention_operand<T>& out, const accumulators& sums) const {
+  KILN_FN void store(const block& b, const attention_operand<T>& out) const {
     KILN_UNROLL
     for (int m = 0; m < atoms_m; ++m) KILN_UNROLL
     for (int n = 0; n < value_atoms; ++n) KILN_UNROLL
@@ -131,25 +131,9 @@ KILN_FN void attention_staged(const attention_operand<const typename Atom::eleme
                               const attention_sizes& s, char* shared) {
   using warp = staged_warp<Atom, Tile>;
   const typename warp::block block(q, k, v, s, attention_place(s));
-  const key_range range = block.template seen_keys<Causal>(0);
-  const warp own(shared);
-  block.copy_queries(own.tile_q);
-  typename warp::accumulators sums = {};
-  for (int j0 = range.begin; j0 < range.end; j0 += Tile::keys) {
-    sync_block();
-    block.copy_keys(own.tile_k, own.tile_v, j0, range.end);
-    copy_commit();
-    copy_wait<0>();
-    sync_block();
-    own.multiply_keys();
-    sync_warp();
-    own.template weigh<Mask, Causal>(block, mask, j0, range.end);
-    sync_warp();
-    own.multiply_values(sums);
-  }
-  copy_commit();
-  copy_wait<0>();
-  own.store(block, out, sums);
+  warp own(shared);
+  attend_in_steps<Mask, Causal>(block, own, mask, block.template seen_keys<Causal>(0), own.row < block.rows());
+  own.store(block, out);
 }
 
 }  // namespace kiln::gpu

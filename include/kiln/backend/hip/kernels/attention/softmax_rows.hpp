@@ -4,6 +4,10 @@
 
 namespace kiln::gpu {
 
+/// An element of a mask.
+template <class T, mask_kind Mask> struct mask_element { using type = T; };
+template <class T> struct mask_element<T, mask_kind::keeps> { using type = bool; };
+
 /// The rows of a warp in a running softmax, with scores where atom_mma sums them: slot 2 m + h of a lane is row
 /// lane / 4 + 8 h of atom m.
 template <class T, int AtomsM> struct softmax_rows {
@@ -29,12 +33,73 @@ template <class T, int AtomsM> struct softmax_rows {
   KILN_FN void weigh(scores_of_atom (&scores)[AtomsM][KeyAtoms], float (&shrink)[count], const attention_sizes& s,
                      const epilogue_operand& mask, int batch, int j0, int end, int window = 0) {
     const int last = j0 + KeyAtoms * 16 - 1, ahead = s.keys - s.queries;
-    bool whole = Mask == mask_kind::none && last < end && s.scale > 0;
+    bool all = last < end;  // but for a mask, each row sees all of these keys
     KILN_UNROLL
     for (int r = 0; r < count; ++r)
-      whole = whole && (!Causal || last <= query[r] + ahead) && (window == 0 || j0 > query[r] + ahead - window);
-    if (!whole) hide<Mask, Causal>(scores, s, mask, batch, j0, end, window);
-    weigh_all(scores, shrink, whole ? s.scale * log2_e : 1);
+      all = all && (!Causal || last <= query[r] + ahead) && (window == 0 || j0 > query[r] + ahead - window);
+    float factor = 1;
+    if (Mask == mask_kind::none && all && s.scale > 0) {
+      factor = s.scale * log2_e;
+    } else if (Mask != mask_kind::none && all && lies_in_pairs<Mask>(mask)) {
+      if (is_alike(mask))
+        mask_pairs<Mask, true>(scores, s, mask, batch, j0);
+      else
+        mask_pairs<Mask, false>(scores, s, mask, batch, j0);
+      factor = log2_e;
+    } else {
+      hide<Mask, Causal>(scores, s, mask, batch, j0, end, window);
+    }
+    weigh_all(scores, shrink, factor);
+  }
+
+  /// Whether a mask's values for neighboring keys, from an even one on, are one load.
+  template <mask_kind Mask> static KILN_FN bool lies_in_pairs(const epilogue_operand& mask) {
+    constexpr i64 pair = 2 * sizeof(typename mask_element<T, Mask>::type);
+    return mask.step[3] == 1 && reinterpret_cast<i64>(mask.base) % pair == 0 &&
+           (mask.step[0] | mask.step[1] | mask.step[2]) % 2 == 0;
+  }
+  /// Whether all rows of this lane have the same mask.
+  KILN_FN bool is_alike(const epilogue_operand& mask) const {
+    bool alike = mask.step[2] == 0;
+    KILN_UNROLL
+    for (int r = 1; r < count; ++r) alike = alike && (mask.step[1] == 0 || head[r] == head[0]);
+    return alike;
+  }
+  /// Scores of keys that a mask alone hides become those after it, times the scale. Its values come in pairs, for
+  /// several atoms before any is used, since a branch or a use for each waits for each load.
+  template <mask_kind Mask, bool Alike, int KeyAtoms>
+  KILN_FN void mask_pairs(scores_of_atom (&scores)[AtomsM][KeyAtoms], const attention_sizes& s,
+                          const epilogue_operand& mask, int batch, int j0) const {
+    using element = typename mask_element<T, Mask>::type;
+    constexpr int together = KeyAtoms < 4 ? KeyAtoms : 4, rows = Alike ? 1 : count;
+    static_assert(KeyAtoms % together == 0);
+    const element* from[rows];
+    KILN_UNROLL
+    for (int r = 0; r < rows; ++r)
+      from[r] = static_cast<const element*>(mask.base) +
+                (batch * mask.step[0] + head[r] * mask.step[1] + query[r] * mask.step[2] + j0 + lane_index() % 4 * 2);
+    KILN_UNROLL
+    for (int n0 = 0; n0 < KeyAtoms; n0 += together) {
+      held_run<element, 2> values[rows][together][2];
+      KILN_UNROLL
+      for (int r = 0; r < rows; ++r) KILN_UNROLL
+      for (int n = 0; n < together; ++n) KILN_UNROLL
+      for (int half = 0; half < 2; ++half) values[r][n][half].read(from[r] + (n0 + n) * 16 + half * 8);
+      KILN_UNROLL
+      for (int r = 0; r < count; ++r) KILN_UNROLL
+      for (int n = 0; n < together; ++n) KILN_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const held_run<element, 2>& two = values[Alike ? 0 : r][n][half];
+        float &low = score(scores, r, n0 + n, 2 * half), &high = score(scores, r, n0 + n, 2 * half + 1);
+        if constexpr (Mask == mask_kind::keeps) {
+          low = two.at(0) ? low * s.scale : hidden_score, high = two.at(1) ? high * s.scale : hidden_score;
+        } else {  // rounded as `masked_score` is
+          held_run<T, 2> sums;
+          sums.words[0] = two_narrow<T>(low * s.scale + widen(two.at(0)), high * s.scale + widen(two.at(1)));
+          low = widen(sums.at(0)), high = widen(sums.at(1));
+        }
+      }
+    }
   }
 
   /// Scores become those after the mask, in the base of exp2, as `weigh` has them.
@@ -48,14 +113,16 @@ template <class T, int AtomsM> struct softmax_rows {
     for (int e = 0; e < 8; ++e) {
       const int j = j0 + n * 16 + atom_mma<T>::c_at(lane_index(), e).depth, r = 2 * m + e / 2 % 2;
       const bool seen = j < end && (!Causal || j <= query[r] + ahead) && (window == 0 || j > query[r] + ahead - window);
-      scores[m][n].at[e] = seen ? masked_score<T, Mask>(scores[m][n].at[e], s, mask,
-                                                        batch * mask.step[0] + head[r] * mask.step[1] +
-                                                            query[r] * mask.step[2] + j * mask.step[3])
-                                : hidden_score;
+      // read in any case: a branch around each load would wait for each
+      const i64 at = batch * mask.step[0] + head[r] * mask.step[1] + query[r] * mask.step[2] +
+                     (j < end ? j : end - 1) * mask.step[3];
+      const float masked = masked_score<T, Mask>(scores[m][n].at[e], s, mask, at);
+      scores[m][n].at[e] = seen ? masked : hidden_score;
     }
   }
 
-  /// Scores, of which none is hidden and `factor` is positive, or which are `hide`'s and it is 1, become weights.
+  /// Scores, of which none is hidden and `factor` is positive, or which are `hide`'s and it is 1, or `mask_pairs`' and
+  /// it is the binary logarithm of e, become weights.
   template <int KeyAtoms>
   KILN_FN void weigh_all(scores_of_atom (&scores)[AtomsM][KeyAtoms], float (&shrink)[count], float factor) {
     KILN_UNROLL

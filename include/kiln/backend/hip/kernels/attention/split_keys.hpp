@@ -3,21 +3,57 @@
 
 namespace kiln::gpu {
 
+/// Joins what `parts` parts of the keys left of `rows` rows: part p's rows begin at `from` + p * `step`, each its base,
+/// its total and `Depth` sums. `finish(row, base, total)` gives what sums are to be multiplied by, `write(row, d,
+/// sums)` takes the sums from `d` on. `weights` is shared memory for parts * rows floats.
+template <int Depth, int Threads, class Finish, class Write>
+KILN_FN void join_parts(const float* from, i64 step, int parts, int rows, float* weights, Finish finish, Write write) {
+  constexpr int width = split_row(Depth), pairs = Depth / 2;
+  using pair = pack<float, 2>;
+  const int lane = lane_index();
+  for (int r = thread_index() / warp_lanes; r < rows; r += Threads / warp_lanes) {
+    const float* const own = from + r * width;
+    float high = hidden_score, total = 0;
+    for (int p = lane; p < parts; p += warp_lanes) high = greater_or_nan(own[p * step], high);
+    for (int x = 1; x < warp_lanes; x *= 2) high = greater_or_nan(shuffle_xor(high, x), high);
+    for (int p = lane; p < parts; p += warp_lanes) {
+      const float base = own[p * step], weight = base == hidden_score ? 0 : exp2_device(base - high);
+      weights[r * parts + p] = weight;
+      total += own[p * step + 1] * weight;
+    }
+    for (int x = 1; x < warp_lanes; x *= 2) total += shuffle_xor(total, x);
+    const float by = finish(r, high, total);
+    for (int p = lane; p < parts; p += warp_lanes) weights[r * parts + p] *= by;
+  }
+  sync_block();
+  for (int c = thread_index(); c < rows * pairs; c += Threads) {
+    const int r = c / pairs, d = c % pairs * 2;
+    const float *const own = from + r * width + 2 + d, *const weight = weights + r * parts;
+    pair sums{};
+    KILN_UNROLL
+    for (int p = 0; p < parts; ++p) {
+      const pair x = *reinterpret_cast<const pair*>(own + p * step);
+      sums.at[0] += x.at[0] * weight[p], sums.at[1] += x.at[1] * weight[p];
+    }
+    write(r, d, sums);
+  }
+}
+
 /// What blocks leave that share a tile of rows, each a range of the keys: the sums of every row, their base and their
 /// total. The block that arrives last makes the results of all.
 template <class T, class Tile, int Rows, int Threads> struct split_sums {
-  static constexpr int width = split_row(Tile::value_depth), floats = split_floats(Rows, Tile::value_depth);
+  static constexpr int depth = Tile::value_depth, width = split_row(depth), floats = split_floats(Rows, depth);
   const attention_block<T, Tile, Rows, Threads>& block;
   const attention_sizes& s;
   int tile;
 
   KILN_FN i64 tile_at() const { return static_cast<i64>(block.group) * s.tiles + tile; }
   KILN_FN float* all() const { return s.partial + tile_at() * s.splits * floats; }
+  KILN_FN float* of_split(int split) const { return all() + static_cast<i64>(split) * floats; }
 
-  /// Writes a warp's rows, `warp_row` the first of them in the tile.
+  /// Writes a warp's rows, `warp_row` the first of them in the tile, to `own`.
   template <class Softmax, class Sums>
-  KILN_FN void leave(const Softmax& softmax, Sums& sums, int split, int warp_row) const {
-    float* own = all() + static_cast<i64>(split) * floats;
+  KILN_FN void leave(const Softmax& softmax, Sums& sums, float* own, int warp_row) const {
     const int lane = lane_index();
     KILN_UNROLL
     for (int r = 0; r < Softmax::count; ++r) {
@@ -26,7 +62,7 @@ template <class T, class Tile, int Rows, int Threads> struct split_sums {
       float* to = own + row * width;
       if (lane % 4 == 0) to[0] = softmax.top[r], to[1] = softmax.total[r];
       KILN_UNROLL
-      for (int n = 0; n < Tile::value_depth / 16; ++n) KILN_UNROLL
+      for (int n = 0; n < depth / 16; ++n) KILN_UNROLL
       for (int e = 0; e < 4; ++e) to[2 + n * 16 + e / 2 * 8 + lane % 4 * 2 + e % 2] = softmax.score(sums, r, n, e);
     }
   }
@@ -42,34 +78,34 @@ template <class T, class Tile, int Rows, int Threads> struct split_sums {
     if (thread_index() == 0) s.arrivals[tile_at()] = 0;
     return true;
   }
-  KILN_FN void join(const attention_operand<T>& out, char* shared) const {
-    const int here = block.rows();
-    const float* from_all = all();
-    float* weights = reinterpret_cast<float*>(shared) + 4;  // [r * splits + p]: what split p counts in row r
-    for (int r = thread_index(); r < here; r += Threads) {
-      const float* from = from_all + r * width;
-      float high = hidden_score, weight = 0;
-      for (int p = 0; p < s.splits; ++p) {
-        const float x = from[static_cast<i64>(p) * floats];
-        weights[r * s.splits + p] = x;
-        high = x > high || x != x ? x : high;
-      }
-      for (int p = 0; p < s.splits; ++p) {
-        float& x = weights[r * s.splits + p];
-        x = x == hidden_score ? 0 : exp2_device(x - high);
-        weight += from[static_cast<i64>(p) * floats + 1] * x;
-      }
-      for (int p = 0; p < s.splits; ++p) weights[r * s.splits + p] *= weight == 0 ? 0 : 1 / weight;
-    }
-    sync_block();
-    for (int c = thread_index(); c < here * s.value_depth; c += Threads) {
-      const int r = c / s.value_depth, d = c % s.value_depth;
-      const float* from = from_all + r * width + 2 + d;
-      float sum = 0;
-      for (int p = 0; p < s.splits; ++p) sum += from[static_cast<i64>(p) * floats] * weights[r * s.splits + p];
-      const attention_row at = row_of(s, block.kv_head, block.row0 + r);
-      out.base[block.batch * out.batch + at.head * out.head + at.query * out.row + d] = narrow<T>(sum);
-    }
+  /// Makes the results of `parts` parts, part p's at `from` + p * `floats`.
+  KILN_FN void join(const attention_operand<T>& out, const float* from, int parts, float* weights) const {
+    join_parts<depth, Threads>(
+        from, floats, parts, block.rows(), weights,
+        [](int, float, float total) { return total == 0 ? 0.0f : 1 / total; },
+        [&](int r, int d, const pack<float, 2>& sums) {
+          const attention_row at = row_of(s, block.kv_head, block.row0 + r);
+          T* const to = out.base + block.batch * out.batch + at.head * out.head + at.query * out.row + d;
+          if (d < s.value_depth) to[0] = narrow<T>(sums.at[0]);
+          if (d + 1 < s.value_depth) to[1] = narrow<T>(sums.at[1]);
+        });
+  }
+  /// Makes one part of `parts`, as `leave` writes it.
+  KILN_FN void join(float* to, const float* from, int parts, float* weights) const {
+    join_parts<depth, Threads>(
+        from, floats, parts, block.rows(), weights,
+        [&](int r, float base, float total) {
+          if (lane_index() == 0) to[r * width] = base, to[r * width + 1] = total;
+          return 1.0f;
+        },
+        [&](int r, int d, const pack<float, 2>& sums) {
+          *reinterpret_cast<pack<float, 2>*>(to + r * width + 2 + d) = sums;
+        });
+  }
+  /// Once this block has left its part: the block that arrives last joins those of all.
+  KILN_FN void join_splits(const attention_operand<T>& out, char* shared) const {
+    constexpr int flag = 16;
+    if (is_last(shared)) join(out, all(), s.splits, reinterpret_cast<float*>(shared + flag));
   }
 };
 

@@ -9,10 +9,61 @@ namespace kiln::gpu {
 template <class T> struct image_argument {
   const T* base;
   i64 image_step, group_step, channel_step, plane_step, row_step, col_step;
+  i64 images;  ///< where phases are divided
   int planes, height, width;
   int out_rows, out_cols, out_pixels;
   int stride_planes, stride_rows, stride_cols, dilation_planes, dilation_rows, dilation_cols;
   int pad_planes, pad_rows, pad_cols;
+  int tap_planes, tap_rows, tap_cols;  ///< of a phase (conv/phases.hpp)
+};
+
+/// A dim of a transposed convolution whose places part into phases: those a stride apart read the same taps, every
+/// stride-th. A phase's number is its first tap.
+struct phase_dim {
+  int stride = 1, taps = 1, pad = 0, places = 1;
+  /// The phase's first place, and how many it has.
+  constexpr int first(int number) const {
+    const int from = number - pad % stride;
+    return from < 0 ? from + stride : from;
+  }
+  constexpr int count(int number) const {
+    return first(number) < places ? (places - first(number) + stride - 1) / stride : 0;
+  }
+  /// Its taps, and those of the phases before.
+  constexpr int taps_of(int number) const { return number < taps ? (taps - number + stride - 1) / stride : 0; }
+  constexpr int taps_before(int number) const {
+    const int more = taps % stride;
+    return taps / stride * number + (number < more ? number : more);
+  }
+  /// The padding of a phase's convolution.
+  constexpr int pad_of(int number) const { return (first(number) + pad - number) / stride; }
+  /// Whether phases have as many taps each.
+  constexpr bool even() const { return taps % stride == 0; }
+};
+struct phase_shape {
+  phase_dim planes, rows, cols;
+  constexpr int phases() const { return planes.stride * rows.stride * cols.stride; }
+  constexpr int taps() const { return planes.taps * rows.taps * cols.taps; }
+  constexpr bool even() const { return planes.even() && rows.even() && cols.even(); }
+  /// Of the phase with this number, whose cols count first.
+  struct numbers {
+    int planes, rows, cols;
+  };
+  constexpr numbers of(int number) const {
+    return {number / (rows.stride * cols.stride), number / cols.stride % rows.stride, number % cols.stride};
+  }
+  constexpr int taps_of(const numbers& n) const {
+    return planes.taps_of(n.planes) * rows.taps_of(n.rows) * cols.taps_of(n.cols);
+  }
+  /// Taps of the phases before, whose weights come first.
+  constexpr int taps_before(const numbers& n) const {
+    return planes.taps_before(n.planes) * rows.taps * cols.taps +
+           planes.taps_of(n.planes) *
+               (rows.taps_before(n.rows) * cols.taps + rows.taps_of(n.rows) * cols.taps_before(n.cols));
+  }
+  constexpr int places_of(const numbers& n) const {
+    return planes.count(n.planes) * rows.count(n.rows) * cols.count(n.cols);
+  }
 };
 
 /// What the text of a convolution of few channels a group has: how a thread works, and the window. A transposed one
@@ -74,6 +125,6 @@ struct channel_sizes {
   int across, before;  ///< pixels of a padded line, and of these before the first that exists
 };
 
-static_assert(sizeof(image_argument<void>) == 120 && sizeof(grouped_sizes) == 80);
+static_assert(sizeof(image_argument<void>) == 136 && sizeof(grouped_sizes) == 80);
 
 }  // namespace kiln::gpu

@@ -5,8 +5,11 @@
 namespace kiln::gpu {
 
 /// How a position of a convolution's result maps to positions of its image: over two spatial dims, or three where the
-/// kernel has planes. In a transposed convolution (`Backwards`) a tap reads an element where the stride divides.
-template <int KernelPlanes, bool Backwards, int StridePlanes, int StrideRows, int StrideCols> struct image_places {
+/// kernel has planes. In a transposed convolution (`Backwards`) a tap reads an element where the stride divides. With
+/// `Counted` the image says how many taps there are.
+template <int KernelPlanes, bool Backwards, int StridePlanes, int StrideRows, int StrideCols, bool Counted = false>
+struct image_places {
+  static constexpr bool counted = Counted;
   static constexpr int kernel_planes = KernelPlanes;
   static constexpr bool backwards = Backwards;
   static constexpr int stride_planes = StridePlanes, stride_rows = StrideRows, stride_cols = StrideCols;
@@ -26,7 +29,12 @@ struct image_operand : image_argument<T> {
   static constexpr bool backwards = Places::backwards;
   static constexpr bool depth_contiguous = DepthContiguous, of_image = true, volume = Places::kernel_planes != 0;
   static constexpr int plane_taps = KernelRows * KernelCols, taps = plane_taps * (volume ? Places::kernel_planes : 1);
+  static constexpr bool counted = Places::counted;
   static_assert(Vector == 1 || (DepthContiguous && Together % Vector == 0));
+  static_assert(!counted || Together == Channels);
+  KILN_FN int planes_of_taps() const { return counted ? this->tap_planes : Places::kernel_planes; }
+  KILN_FN int rows_of_taps() const { return counted ? this->tap_rows : KernelRows; }
+  KILN_FN int cols_of_taps() const { return counted ? this->tap_cols : KernelCols; }
   /// Whether a tap is as far from the window's corner in memory for every window.
   static constexpr bool even =
       !Places::backwards || (Places::stride_planes == 1 && Places::stride_rows == 1 && Places::stride_cols == 1);
@@ -36,9 +44,10 @@ struct image_operand : image_argument<T> {
     int channel, plane, row, col;
   };
   KILN_FN tap at_depth(int k) const {
-    const int which = k / Together % taps, in_plane = volume ? which % plane_taps : which;
-    return {k / Together / taps * Together + k % Together, volume ? which / plane_taps : 0, in_plane / KernelCols,
-            in_plane % KernelCols};
+    const int each = counted ? rows_of_taps() * cols_of_taps() : plane_taps, across = cols_of_taps();
+    const int which = counted ? k / Together : k / Together % taps, in_plane = volume ? which % each : which;
+    return {counted ? k % Together : k / Together / taps * Together + k % Together, volume ? which / each : 0,
+            in_plane / across, in_plane % across};
   }
   /// The place along a dim that a tap meets, outside the extent where it meets none.
   template <int Stride> KILN_FN static int met(int corner, int tap, int dilation) {
@@ -131,11 +140,11 @@ struct image_operand : image_argument<T> {
       const int gone = Together == Depth ? Depth : now.channel % Together;
       if (Together != Depth && gone >= Depth) return;
       now.channel -= Together;
-      if (++now.col < KernelCols) return;
+      if (++now.col < m.cols_of_taps()) return;
       now.col = 0;
-      if (++now.row < KernelRows) return;
+      if (++now.row < m.rows_of_taps()) return;
       now.row = 0;
-      if (volume && ++now.plane < Places::kernel_planes) return;
+      if (volume && ++now.plane < m.planes_of_taps()) return;
       now.plane = 0;
       now.channel += Together;
     }

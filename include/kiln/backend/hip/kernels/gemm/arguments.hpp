@@ -28,6 +28,15 @@ template <class T> struct result_argument {
   int pixels;
 };
 
+/// The result of phases of a transposed convolution: the lines of a phase begin at multiples of `step[0]`, from image
+/// to image, plane to plane and row to row so many of them.
+template <class T> struct phase_argument : result_argument<T> {
+  i64 plane_step, row_step;  ///< of the whole result
+  int lines, planes;         ///< rows of a phase, and its planes
+  int image_lines, plane_lines, row_lines;
+  int channels;  ///< of a group of the image
+};
+
 /// Sizes of a GEMM and of its division among blocks.
 struct gemm_sizes {
   int rows, cols, depth;
@@ -41,7 +50,7 @@ struct gemm_sizes {
 
 // The host's and the device's compilers pad alike.
 static_assert(sizeof(matrix_argument<void>) == 40 && sizeof(epilogue_operand) == 40 &&
-              sizeof(result_argument<void>) == 48);
+              sizeof(result_argument<void>) == 48 && sizeof(phase_argument<void>) == 88);
 static_assert(sizeof(gemm_sizes) == 56);
 
 /// Elements by which a row of a tile in shared memory is longer than it needs: 16 bytes, so that eight rows a tile's
@@ -120,6 +129,11 @@ struct turns_tile {
   int boxes = 0;  ///< of a group, where results leave through them
   /// Depths of a step.
   static constexpr int depth_of(int element_bytes) { return line_bytes / element_bytes; }
+  /// Rows of the boxes in which the copy unit reads a factor of `count` rows that lie along the depth, for tiles of
+  /// `across` of them: one box where no tile has a part without rows.
+  static constexpr int lines_of_box(int count, int across) {
+    return across <= 2 * part || (count + part - 1) / part * part % across == 0 ? across : part;
+  }
   constexpr int stage_bytes() const { return (rows + cols) * line_bytes; }
   constexpr int leaving_bytes() const { return boxes != 0 ? 2 * boxes * box_bytes : rows * staging_step(part) * 4; }
   constexpr int stages() const {

@@ -7,27 +7,54 @@
 namespace kiln::gpu {
 
 #if !KILN_AMD
-/// A factor as the copy unit reads it, a box of 128 bytes of the depth after the other: rows of a matrix, or windows of
-/// images whose channels are a multiple of that.
-template <class Factor> struct copied_boxes {
+/// A factor as the copy unit reads it, 128 bytes of the depth after the other: `Across` rows of a matrix in boxes of
+/// `turns_tile::lines_of_box`, or windows of images whose channels are a multiple of those bytes. Of a matrix whose
+/// rows are neighbors a box has 64 of them, and a line for each depth. Boxes without a row are not read, since these
+/// take longer than others: what products they leave is not stored.
+template <class Factor, int Across> struct copied_boxes {
   const Factor& factor;
-  int row0;
-  KILN_FN copied_boxes(const Factor& factor, int row0) : factor(factor), row0(row0) {}
+  int row0, lines, across;  // of a box, and of those that have a row
+  KILN_FN copied_boxes(const Factor& factor, int row0, int rows)
+      : factor(factor),
+        row0(row0),
+        lines(Factor::depth_contiguous ? turns_tile::lines_of_box(rows, Across) : turns_tile::part) {
+    const int left = (rows - row0 + lines - 1) / lines * lines;
+    across = left < Across ? left : Across;
+  }
+  KILN_FN int bytes() const { return across * turns_tile::line_bytes; }
   KILN_FN void copy(void* to, const tensor_map& map, int step, u64* barrier) const {
-    copy_box(to, map, step * turns_tile::depth_of(sizeof(typename Factor::element)), row0, barrier);
+    using element = typename Factor::element;
+    constexpr int depth = turns_tile::depth_of(sizeof(element)), part = turns_tile::part;
+    const auto copy_part = [&](int i) {
+      element* const at = static_cast<element*>(to) + i * depth;
+      if constexpr (Factor::depth_contiguous)
+        copy_box(at, map, step * depth, row0 + i, barrier);
+      else
+        copy_box(at, map, row0 + i, step * depth, barrier);
+    };
+    if (lines == Across) {
+      copy_part(0);
+    } else if (across == Across) {  // without a branch for each: one thread copies for the block
+      KILN_UNROLL
+      for (int i = 0; i < Across; i += part) copy_part(i);
+    } else {
+      KILN_NO_UNROLL
+      for (int i = 0; i < across; i += part) copy_part(i);
+    }
   }
 };
-template <class Factor>
-requires Factor::of_image struct copied_boxes<Factor> {
+template <class Factor, int Across>
+requires Factor::of_image struct copied_boxes<Factor, Across> {
   const Factor& m;
   int image, row, col;  // where the first window begins
-  KILN_FN copied_boxes(const Factor& m, int row0) : m(m), image(row0 / m.out_pixels) {
+  KILN_FN copied_boxes(const Factor& m, int row0, int) : m(m), image(row0 / m.out_pixels) {
     static_assert(Factor::even && !Factor::volume);
     const int pixel = row0 - image * m.out_pixels, line = pixel / m.out_cols, place = pixel - line * m.out_cols;
     row = Factor::corner_of(line, m.stride_rows, m.pad_rows), col = Factor::corner_of(place, m.stride_cols, m.pad_cols);
     if constexpr (Factor::backwards)  // windows begin with their last tap
       row -= (Factor::kernel_rows - 1) * m.dilation_rows, col -= (Factor::kernel_cols - 1) * m.dilation_cols;
   }
+  KILN_FN int bytes() const { return Across * turns_tile::line_bytes; }
   KILN_FN void copy(void* to, const tensor_map& map, int step, u64* barrier) const {
     auto tap = m.at_depth(step * turns_tile::depth_of(sizeof(typename Factor::element)));
     if constexpr (Factor::backwards)
@@ -70,19 +97,22 @@ KILN_FN void add_stages(float (&c)[Halves][Sums], const T* const (&tile_a)[Most]
   }
 }
 
-/// `gemm` on the matrix unit of sm_90 that reads shared memory itself, over tiles as `Sized` says (`turns_tile`); both
-/// depths are contiguous, there is no batch, and the depth is not split. A thread has the copy unit fill the stages of
-/// one tile after the other, as far ahead as there is room; two groups of four warps multiply half a tile each, and
-/// store it while the next one's stages arrive. Where they alternate, each has a tile of its own: one multiplies while
-/// the other stores. Results leave through sums of 32 bits or through boxes (result_boxes.hpp). block_x counts blocks
-/// that share the tiles.
+/// `gemm` on the matrix unit of sm_90 that reads shared memory itself, over tiles as `Sized` says (`turns_tile`);
+/// depths are contiguous or, of matrices of 16-bit floats, rows and columns are; there is no batch, and the depth is
+/// not split. A thread has the copy unit fill the stages of one tile after the other, as far ahead as there is room;
+/// two groups of four warps multiply half a tile each, and store it while the next one's stages arrive. Where they
+/// alternate, each has a tile of its own: one multiplies while the other stores. Results leave through sums of 32 bits
+/// or through boxes (result_boxes.hpp). block_x counts blocks that share the tiles.
 template <class T, turns_tile Sized, class A, class B, class Result>
 KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const gemm_sizes& s, const turns_maps& maps,
                            char* shared) {
   constexpr int rows = Sized.rows, cols = Sized.cols, depth = Sized.depth_of(sizeof(T)), part = Sized.part,
                 stages = Sized.stages();
   constexpr bool adds_stages = sizeof(T) == 1;  // sums of many products lose bits
-  constexpr int joined = cols == 256 ? 2 : 1;   // stages that are summed before lanes add, where these wait the longest
+  static_assert(!adds_stages || (A::depth_contiguous && B::depth_contiguous));
+  // elements from one depth of a stage's tile to the next: a line where rows or columns are neighbors
+  constexpr int along_a = A::depth_contiguous ? 1 : part, along_b = B::depth_contiguous ? 1 : part;
+  constexpr int joined = cols == 256 ? 2 : 1;  // stages that are summed before lanes add, where these wait the longest
   constexpr int copiers = Sized.copying * 32, multipliers = Sized.warps_m - Sized.copying;
   constexpr bool alternate = Sized.alternate;
   constexpr int group_warps = 4, group_rows = 64, halves = alternate ? 2 : 1, at_once = alternate ? 2 : 1;
@@ -133,13 +163,13 @@ KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const g
       if (Sized.boxes == 0 && steps <= few_steps)
         expect_operands<rows, cols, copiers>(result, 0, 0, at.row0, at.col0, s.rows, s.cols);
       if (thread_index() == 0) {
-        const copied_boxes<A> from_a(a, at.row0);
-        const copied_boxes<B> from_b(b, at.col0);
+        const copied_boxes<A, rows> from_a(a, at.row0, s.rows);
+        const copied_boxes<B, cols> from_b(b, at.col0, s.cols);
         KILN_NO_UNROLL
         for (int k = 0; k < steps; ++k, stage.next()) {
           if (stage.round > 0) await_barrier(read + stage.place, stage.round - 1);
           u64* const arrived = full + stage.place;
-          arrive_and_expect(arrived, Sized.stage_bytes());
+          arrive_and_expect(arrived, from_a.bytes() + from_b.bytes());
           from_a.copy(stage_a(stage.place), maps.a, k, arrived);
           from_b.copy(stage_b(stage.place), maps.b, k, arrived);
         }
@@ -204,8 +234,9 @@ KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const g
           KILN_UNROLL
           for (int d = 0; d < depth; d += 16) KILN_UNROLL
           for (int h = 0; h < halves; ++h)
-            multiply_wgmma<T, 0, 0>(c[h], describe_tile<true>(tile_a + h * group_rows * depth + d),
-                                    describe_tile<true>(tile_b + d));
+            multiply_wgmma<T, !A::depth_contiguous, !B::depth_contiguous>(
+                c[h], describe_tile<A::depth_contiguous>(tile_a + h * group_rows * depth + d * along_a),
+                describe_tile<B::depth_contiguous>(tile_b + d * along_b));
           wgmma_commit();
           wgmma_wait<1>();
           if (k > 0) arrive(last);

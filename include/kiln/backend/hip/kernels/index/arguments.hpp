@@ -70,7 +70,7 @@ struct box_sizes {
 };
 struct random_sizes {
   i64 count, seed;
-  double low, high;
+  double low, width, least, most;  ///< as in `uniform_range`
 };
 inline constexpr int mel_run = 16;  ///< bins of a mel filter that a thread works
 struct mel_sizes {

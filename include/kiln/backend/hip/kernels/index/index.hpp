@@ -144,7 +144,8 @@ template <class T, class Change> KILN_FN void change_element(T* at, Change chang
 
 /// An update by a scatter's mode (1 add, 2 multiply, 3 least, 4 greatest); integers wrap, a NaN stays.
 template <int Mode, class T> KILN_FN void apply_update(T* at, T given) {
-  if constexpr (Mode == 1 && adds_at_once<T>) return add_at_once(at, given);
+  if constexpr (Mode == 1 && adds_at_once<T>)
+    if (outweighs_denormals(given)) return add_at_once(at, given);
   const auto update = value_of(given);
   using V = decltype(value_of(given));
   change_element(at, [&](V old) -> V {

@@ -39,6 +39,7 @@ KILN_FN u16 bfloat_of_float(float x) {
 }
 KILN_FN float greater_or_nan(float a, float b) { return a > b || a != a ? a : b; }
 KILN_FN float exp2_device(float x) { return __builtin_exp2f(x); }
+KILN_FN float log2_device(float x) { return __builtin_log2f(x); }
 
 /// Copies `Bytes` to shared memory through registers; those past the first `valid` become zero.
 template <int Bytes> KILN_FN void copy_async(void* to, const void* from, int valid) {

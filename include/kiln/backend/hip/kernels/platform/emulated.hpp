@@ -4,6 +4,7 @@
 #include "kiln/backend/hip/kernels/platform/storage_types.hpp"
 #include "kiln/core/half.hpp"
 #include "kiln/core/math/exp.hpp"
+#include "kiln/core/math/log.hpp"
 
 // The device's instructions for a program that runs tile kernels on the CPU, one coroutine a lane, as tests do.
 // Included by platform.hpp.
@@ -64,6 +65,7 @@ template <class F> u32 two_halves(u32 pair) {
   return one(pair) | one(pair >> 8) << 16;
 }
 inline float greater_or_nan(float a, float b) { return a > b || a != a ? a : b; }
+inline float log2_device(float x) { return kiln::log2(x); }
 inline float exp2_device(float x) { return x < -150 ? 0.0f : kiln::exp(x * 0.69314718f); }
 
 template <int Bytes> void copy_async(void* to, const void* from, int valid) {

@@ -91,6 +91,12 @@ KILN_FN float exp2_device(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(to) : "f"(x));
   return to;
 }
+/// log2 x to 2^-22, absolutely in (0.5, 2) and else relatively.
+KILN_FN float log2_device(float x) {
+  float to;
+  asm("lg2.approx.f32 %0, %1;" : "=f"(to) : "f"(x));
+  return to;
+}
 
 /// Four 8 by 8 matrices of 2-byte elements from shared memory; lane i names row i % 8 of matrix i / 8.
 template <bool Transposed> KILN_FN void load_matrices(u32 (&to)[4], const void* row) {

@@ -39,6 +39,35 @@ struct cluster_shape {
   }
 };
 
+/// How the blocks of a cluster divide a recurrence whose values have `value_bytes` (`recur_with_held_matrix`): a thread
+/// has one column of the recurrence matrix, of a gate and a unit, and a part of its depth.
+struct held_shape {
+  static constexpr int run = 4;  ///< depths that are read at a time
+  int gates, hidden, blocks, entries, parts, value_bytes;
+  bool resets_first;     ///< a gated unit whose reset comes before the product
+  int held_bytes = 256;  ///< of a thread's registers for the matrix
+
+  constexpr int units() const { return rounded_up((hidden + blocks - 1) / blocks, run); }
+  constexpr int lines() const { return rounded_up(gates * units(), 32); }
+  constexpr int threads() const { return lines() * parts; }
+  /// Depths of a thread, and how many of these it holds in registers.
+  constexpr int deep() const { return rounded_up((hidden + parts - 1) / parts, run); }
+  constexpr int held() const {
+    const int most = held_bytes / value_bytes;
+    return deep() < most ? deep() : most;
+  }
+  /// Values from entry to entry of a state.
+  constexpr int wide() const { return parts * deep() > blocks * units() ? parts * deep() : blocks * units(); }
+  /// States, what the block's units become, partial sums, and the matrix as far as registers don't hold it.
+  constexpr int shared_bytes() const {
+    return value_bytes *
+           (entries * ((resets_first ? 3 : 2) * wide() + units() + parts * lines()) + threads() * (deep() - held()));
+  }
+
+ private:
+  static constexpr int rounded_up(int n, int to) { return (n + to - 1) / to * to; }
+};
+
 struct linear_attention_sizes {
   i64 steps, heads, own_heads, depth, width;
   double scale;

@@ -19,7 +19,9 @@ template <bool Skips> variables import_group_norm(node_context& c) {
     if (c.has(4)) sum = last ? sum + c.in(4) : sum.add_along(1, c.in(4));
   }
   const value x = last ? channels_first(sum) : sum;
-  value y = group_normalized(widened(x), groups, c.real("epsilon", 1e-5f));
+  const dims lens = x.get_shape().lens;
+  value y = widened(x).reshape({lens[0], groups, product(lens) / (lens[0] * groups)});
+  y = y.normalize({2}, c.real("epsilon", 1e-5f)).reshape(lens);
   y = y * y.make_along(1, widened(c.in(1))) + y.make_along(1, widened(c.in(2)));
   if (c.flag("activation")) y = y.silu();
   y = y.convert(x.type());
