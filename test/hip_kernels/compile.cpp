@@ -248,23 +248,38 @@ TEST(tile_kernels, a_convolution_of_no_channels_compiles) {
   const executable made = compile(b.finish(), target_for("sm_90"));
   EXPECT_EQ(made.outputs()[0].type.lens, (dims{1, 4, 6, 6}));
 }
-// Recurrent layers whose matrix a cluster holds, and one whose matrix is too large.
+// Recurrent layers whose matrix a cluster holds, as factors of 16 bits or as numbers, and ones whose matrix is too
+// large.
 TEST(tile_kernels, recurrences_in_clusters_compile) {
   if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
   using f = op::cell_function;
-  for (const std::int64_t hidden : {64, 512, 1024}) {
+  using kind = op::cell_kind;
+  struct layer {
+    dtype type;
+    kind cell;
+    std::int64_t hidden;
+  };
+  for (const auto& [t, cell, hidden] : {layer{dtype::f16, kind::lstm, 64},
+                                        {dtype::f16, kind::lstm, 512},
+                                        {dtype::f16, kind::lstm, 1024},
+                                        {dtype::f32, kind::lstm, 333},
+                                        {dtype::f32, kind::gru, 333},
+                                        {dtype::f32, kind::lstm, 512},
+                                        {dtype::f64, kind::lstm, 333},
+                                        {dtype::f64, kind::plain, 512},
+                                        {dtype::f64, kind::lstm, 512}}) {
     builder b;
-    const dtype t = dtype::f16;
-    const op::recurrent r{.cell = op::cell_kind::lstm,
-                          .functions = {f::sigmoid, f::tanh, f::tanh},
-                          .alpha = {0, 0, 0},
-                          .beta = {0, 0, 0}};
-    b.output(b.add(r, b.input("x", t, {3, 9, 4 * hidden}), b.input("w", t, {hidden, 4 * hidden}),
-                   b.input("bias", t, {4 * hidden}), b.input("first", t, {9, hidden}),
-                   b.input("lengths", dtype::i64, {9}), b.input("cell", t, {9, hidden}),
-                   b.input("peepholes", t, {3 * hidden})));
+    op::recurrent r{.cell = cell, .functions = {f::tanh}, .alpha = {0}, .beta = {0}};
+    if (cell != kind::plain) r.functions = {f::sigmoid, f::tanh}, r.alpha = r.beta = {0, 0};
+    if (cell == kind::lstm) r.functions.push_back(f::tanh), r.alpha.push_back(0), r.beta.push_back(0);
+    const std::int64_t all = r.gates() * hidden;
+    small_vector<value> in{b.input("x", t, {3, 9, all}), b.input("w", t, {hidden, all}), b.input("bias", t, {all}),
+                           b.input("first", t, {9, hidden}), b.input("lengths", dtype::i64, {9})};
+    if (cell == kind::lstm)
+      in.push_back(b.input("cell", t, {9, hidden})), in.push_back(b.input("peepholes", t, {3 * hidden}));
+    b.output(b.add(r, in));
     const executable made = compile(b.finish(), target_for("sm_90"));
-    EXPECT_FALSE(made.report().steps[0].fallback) << hidden;
+    EXPECT_FALSE(made.report().steps[0].fallback) << to_string(t) << " " << hidden;
   }
 }
 TEST(tile_kernels, compile_for_gfx90a) { compiles_for("gfx90a", {dtype::f16, dtype::bf16, dtype::f32}); }

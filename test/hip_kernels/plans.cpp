@@ -105,7 +105,7 @@ TEST(tile_kernels, phases_store_no_more_than_their_begin_is_aligned_to) {
     p.type = dtype::f16, p.cols = 8, p.types = {p.type}, p.aligned = {16}, p.steps = {{0, 8, 0, 1}};
     p.a.value = hip::image_argument{};
     hip::phases by;
-    by.form.rows = by.form.cols = {2, 4, 1, 1};
+    by.form.rows = by.form.cols = {2, 4, 1};
     by.divide(p, hip::image_steps(out), 2);
     EXPECT_EQ(p.rows, 2 * 3 * 4);
     EXPECT_EQ(p.batch0, 4);
@@ -120,7 +120,7 @@ TEST(tile_kernels, phases_count_lines_from_image_to_image) {
   p.a = {hip::image_argument{}, true, 4, "4, 4, 4, 1, 1, image_places<1, true, 1, 1, 1>"},
   p.b = {hip::matrix_argument{nullptr, {0, 32}, 4, 1}, true, 4};
   hip::phases by;
-  by.form = {{2, 2, 0, 1}, {1, 1, 0, 1}, {2, 2, 0, 1}};
+  by.form = {{2, 2, 0}, {1, 1, 0}, {2, 2, 0}};
   by.divide(p, hip::image_steps(out), 2);
   ASSERT_TRUE(p.phases);
   EXPECT_EQ(p.batch0, 4);

@@ -27,6 +27,8 @@ class function {
   function& operator=(const function&) = delete;
   /// Machine code.
   const std::string& code() const { return code_; }
+  /// Whether the device, which is here, runs a cluster of so many blocks of these threads and shared memory.
+  bool has_room_for_cluster(int blocks, int threads, std::size_t shared_bytes) const;
   /// Gives the kernel to a queue; `values` are the kernel's parameters in order, of exactly its parameters' types.
   template <class... Values>
   void launch(device_queue& queue, extent3 grid, extent3 block, std::size_t shared_bytes,

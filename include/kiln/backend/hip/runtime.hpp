@@ -52,6 +52,8 @@ struct runtime_calls {
   /// itself (begin_kernel in kernels/platform/). Null where the platform can't.
   int (*launch_chained)(void* function, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared_bytes,
                         void* stream, void** arguments) = nullptr;
+  /// How many clusters of so many blocks of a function run at once. Null where the platform has no such call.
+  int (*count_clusters)(int* count, void* function, unsigned blocks, unsigned threads, unsigned shared_bytes) = nullptr;
   /// Writes the 128 bytes that a kernel is passed for the copy unit to read such a tensor. Null where there is no such
   /// unit.
   int (*map_tensor)(void* map, const struct tensor_boxes& how) = nullptr;

@@ -59,11 +59,11 @@ struct convolution_attributes {
 /// The phases of a transposed convolution: places of the result that are a stride apart read the same taps, every
 /// stride-th, and form a convolution of their own. Nothing is multiplied that a stride skips.
 struct phases {
-  gpu::phase_shape form;  ///< places are of no result yet
+  gpu::phase_shape form;
   phases() = default;
-  /// None without strides, or where a dim that has one is dilated or cropped.
+  /// None without strides, where a dim that has one is dilated or cropped, or where there would be too many.
   phases(const convolution_attributes& a, const shape& weights);
-  explicit operator bool() const { return form.phases() > 1; }
+  explicit operator bool() const { return form.parts(); }
   /// Makes the product of a whole result, of `images` at these steps, one whose first batch index counts phases.
   void divide(gemm_problem& p, const struct image_steps& to, std::int64_t images) const;
   /// The same of the phase with this number alone; false where its lines are not evenly spaced.

@@ -66,20 +66,21 @@ phases::phases(const convolution_attributes& a, const shape& weights) {
     const std::int64_t stride = a.window.stride[d], taps = weights.lens[2 + d].value(), pad = a.window.begin[d];
     if ((stride != 1 && a.window.dilation[d] != 1) || pad < 0 || taps < 1) return;
     if (std::max({stride, taps, pad}) > most_taps) return;
-    *all[back] = {static_cast<int>(stride), static_cast<int>(taps), static_cast<int>(pad), 1};
+    *all[back] = {static_cast<int>(stride), static_cast<int>(taps), static_cast<int>(pad)};
   }
-  form = made;
+  if (made.parts()) form = made;
 }
 
 void phases::divide(gemm_problem& p, const image_steps& to, std::int64_t images) const {
   gemm_phases f{form};
   const auto count = [](std::int64_t n) { return static_cast<int>(n); };
-  f.shape.planes.places = count(to.planes), f.shape.rows.places = count(to.rows), f.shape.cols.places = count(to.cols);
-  const auto most = [](const gpu::phase_dim& d) -> std::int64_t { return (d.places + d.stride - 1) / d.stride; };
+  f.place.all_planes = count(to.planes), f.place.all_rows = count(to.rows), f.place.all_cols = count(to.cols);
+  const auto most = [](const gpu::phase_dim& d, std::int64_t places) { return (places + d.stride - 1) / d.stride; };
   p.batch0 = form.phases();
   std::get<image_argument>(p.a.value).images = images;
   std::get<matrix_argument>(p.b.value).batch[0] = 0;
-  p.pixels = most(f.shape.cols), p.rows = images * most(f.shape.planes) * most(f.shape.rows) * p.pixels;
+  p.pixels = most(form.cols, to.cols);
+  p.rows = images * most(form.planes, to.planes) * most(form.rows, to.rows) * p.pixels;
   // lines begin at multiples of what divides all that they lie apart
   const std::int64_t lines[] = {to.image, form.planes.stride * to.plane, form.rows.stride * to.row};
   std::int64_t unit = 0;
@@ -100,8 +101,9 @@ bool phases::divide_to(gemm_problem& p, const image_steps& to, std::int64_t imag
   divide(p, to, images);
   const gpu::phase_shape of = p.phases->shape;
   const auto n = of.of(number);
-  const int rows = of.rows.count(n.rows), cols = of.cols.count(n.cols);
-  if (to.planes != 1 || rows * cols == 0 || of.taps_of(n) == 0) return false;
+  const auto& all = p.phases->place;
+  const auto [planes, rows, cols] = of.places_of(n, {all.all_planes, all.all_rows, all.all_cols});
+  if (planes != 1 || to.planes != 1 || rows * cols == 0 || of.taps_of(n) == 0) return false;
   p.steps[0][0] = form.rows.stride * to.row;
   if (images > 1 && to.image != rows * p.steps[0][0]) return false;
   p.phases.reset(), p.batch0 = 1;
@@ -118,6 +120,25 @@ std::vector<filters_view> phases::order(const ints& lens, const ints& strides, s
   const std::int64_t channels = v.lens.back(), filter = form.taps() * channels;
   const std::int64_t row = dims > 1 ? v.strides[dims] : 0, plane = dims > 2 ? v.strides[2] : 0,
                      col = v.strides[dims + 1];
+  const auto& [planes_of, rows_of, cols_of] = form;
+  // phases of as many taps each are one view, where tensors have that many dims; groups of volumes have too many
+  if (form.even() && (dims < 3 || v.lens[0] == 1)) {
+    const std::int64_t cols = cols_of.taps / cols_of.stride, rows = rows_of.taps / rows_of.stride,
+                       planes = planes_of.taps / planes_of.stride, phase = planes * rows * cols * channels,
+                       line = cols_of.stride * phase;
+    filters_view one;
+    const auto put = [&](std::int64_t count, std::int64_t step, std::int64_t place) {
+      one.lens.push_back(count), one.strides.push_back(step), one.placed.push_back(place);
+    };
+    if (dims < 3) put(v.lens[0], v.strides[0], v.lens[1] * filter);
+    put(v.lens[1], v.strides[1], filter);
+    if (dims == 3) put(planes_of.stride, plane, rows_of.stride * line);
+    put(rows_of.stride, row, line), put(cols_of.stride, col, phase);
+    if (dims == 3) put(planes, planes_of.stride * plane, rows * cols * channels);
+    put(rows, rows_of.stride * row, cols * channels), put(cols, cols_of.stride * col, channels);
+    put(channels, v.strides.back(), 1);
+    return {one};
+  }
   std::vector<filters_view> all;
   for (int number = 0; number < form.phases(); ++number) {
     const auto n = form.of(number);

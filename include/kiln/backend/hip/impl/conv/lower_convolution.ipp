@@ -176,17 +176,18 @@ class convolution_kernel final : public gpu_kernel {
 
   // A launch for each phase, where each has enough tiles for blocks that work tile after tile.
   bool add_phases_apart(built& to, std::span<const tensor> in, const tensor& x, const tensor& out) const {
-    const std::size_t before = to.products.size();
+    std::vector<gemm_problem> all;  // none is built before it is known that all fit
     const auto bytes = static_cast<std::int64_t>(size_of(x.type));
     const image_steps at(out);
     for (int number = 0; number < phases_.form.phases(); ++number) {
-      gemm_problem p = problem(in, x, out, false, number);
+      gemm_problem& p = all.emplace_back(problem(in, x, out, false, number));
       const bool fits = phases_.divide_to(p, at, out.lens[0], number);
       const gemm_tile t = fits ? tiles_for(p, where().arch()).front() : gemm_tile{};
-      if (!t.in_turns() || p.rows / t.rows * ((p.cols + t.cols - 1) / t.cols) < where().arch().multiprocessors) {
-        to.products.resize(before);
+      if (!t.in_turns() || p.rows / t.rows * ((p.cols + t.cols - 1) / t.cols) < where().arch().multiprocessors)
         return false;
-      }
+    }
+    for (int number = 0; number < phases_.form.phases(); ++number) {
+      const gemm_problem& p = all[static_cast<std::size_t>(number)];
       add(to, p, nullptr);
       const auto n = phases_.form.of(number);
       to.products.back().weights = phases_.form.taps_before(n) * p.channels * bytes;

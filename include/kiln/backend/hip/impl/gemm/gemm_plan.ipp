@@ -236,9 +236,7 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
                 tile.in_turns() ? mapped_parameters : "", ")");
   t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
   if (p.phases) {
-    const auto dim = [](const gpu::phase_dim& d) {
-      return cat("{", d.stride, ", ", d.taps, ", ", d.pad, ", ", d.places, "}");
-    };
+    const auto dim = [](const gpu::phase_dim& d) { return cat("{", d.stride, ", ", d.taps, ", ", d.pad, "}"); };
     const gpu::phase_shape& f = p.phases->shape;
     t.line("shift_to_phase<phase_shape{", dim(f.planes), ", ", dim(f.rows), ", ", dim(f.cols),
            "}>(a, b, result.place, s, entry_of(s) / s.inner_batch);");

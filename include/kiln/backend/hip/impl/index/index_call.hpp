@@ -74,6 +74,8 @@ class index_kernel : public gpu_kernel {
   void give(const launch& l, const std::vector<index_call>& calls, std::span<const std::byte* const> rooms) const;
   /// Builds their kernels.
   void build(const std::vector<index_call>& calls, std::span<const tensor> in, std::span<const tensor> out) const;
+  /// Whether the device, where it is here, has room for the call's clusters.
+  bool has_room(const index_call& c) const;
   bool checks_ = false;
   bool fixed_ = false;  ///< extents are the same in every run
   /// Whether sizes stand in the text of a call's kernel: of much work, whose divisions are then multiplications. Small

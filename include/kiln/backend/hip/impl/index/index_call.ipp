@@ -169,6 +169,11 @@ std::shared_ptr<const function> index_kernel::function_of(const index_call& c, c
   return *built_.get(text, [&] { return where().build({c.entry, text, false, c.short_results}); });
 }
 
+bool index_kernel::has_room(const index_call& c) const {
+  return !where().calls() ||
+         function_of(c, {})->has_room_for_cluster(c.cluster, c.lanes, static_cast<std::size_t>(c.shared_bytes));
+}
+
 void index_kernel::run(const launch& l) const {
   const std::byte* const room = l.scratch.data();
   give(l, calls(l.in, l.out, l.symbols), {&room, 1});

@@ -1,8 +1,7 @@
-#include <algorithm>
 #include <optional>
 
 #include "kiln/backend/hip/impl/index/index_call.hpp"
-#include "kiln/backend/hip/kernels/sequence/arguments.hpp"
+#include "kiln/backend/hip/impl/index/recurrent_shapes.hpp"
 #include "kiln/op/more.hpp"
 
 namespace kiln::hip {
@@ -17,94 +16,21 @@ std::string cell_text(const op::recurrent& r) {
   return out + ">";
 }
 
-// The fewest blocks whose registers hold the recurrence matrix as factors, with few enough for a warp that a step is
-// short; empty where a cluster does not hold it.
-std::optional<gpu::cluster_shape> cluster_for(int gates, std::int64_t hidden, const architecture& where) {
-  constexpr int most_warps = 16, wanted = 16, most = 24;
-  if (hidden % 16 != 0 || hidden > 4096) return std::nullopt;
-  const int depths = static_cast<int>(hidden) / 16;
-  for (const int products : {wanted, most})
-    for (const int blocks : {1, 2, 4, 8, 16}) {
-      gpu::cluster_shape s{gates, static_cast<int>(hidden), blocks, 1};
-      if (depths % blocks != 0 || s.groups() > most_warps) continue;
-      for (int n = 2; n <= depths && s.groups() * n <= most_warps; ++n)
-        if (depths % n == 0) s.splits = n;
-      if (s.products() <= products && static_cast<std::size_t>(s.shared_bytes()) <= where.shared_bytes) return s;
-    }
-  return std::nullopt;
-}
-
-// The fewest blocks that hold the matrix so that a step is short, else the most that hold it at all; `most_blocks` form
-// a cluster. Entries of a batch are divided among clusters as long as these fill no more than the device.
-std::optional<gpu::held_shape> held_for(int gates, std::int64_t hidden, std::int64_t batch, int value_bytes,
-                                        bool resets_first, const architecture& where) {
-  constexpr int most_threads = 512, wanted = 32, most_entries = 8;
-  const int most_blocks = where.matrices == matrix_unit::wgmma ? 16 : 1;
-  if (hidden > 4096) return std::nullopt;
-  std::optional<gpu::held_shape> last;
-  for (int blocks = 1; blocks <= most_blocks; blocks *= 2) {
-    gpu::held_shape s{gates, static_cast<int>(hidden), blocks, 1, 1, value_bytes, resets_first};
-    if (s.lines() > most_threads) continue;
-    s.parts = std::min(most_threads / s.lines(), std::max(1, s.hidden / gpu::held_shape::run));
-    while (s.entries < most_entries && (batch + s.entries - 1) / s.entries * blocks * 2 > where.multiprocessors)
-      s.entries *= 2;
-    while (s.entries > 1 && static_cast<std::size_t>(s.shared_bytes()) > where.shared_bytes) s.entries /= 2;
-    if (static_cast<std::size_t>(s.shared_bytes()) > where.shared_bytes) continue;
-    last = s;
-    if (s.deep() <= wanted) break;
-  }
-  return last;
-}
-
 // A recurrence in one launch where registers and shared memory hold its matrix, else by a launch a step.
 class recurrent_kernel final : public index_kernel {
  public:
   recurrent_kernel(const context_pointer& where, const operation& op)
       : index_kernel(where, std::string(op.name())), r_(*op.get_if<op::recurrent>()) {}
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor>, unsigned) const override {
-    if (cluster(in) || held(in)) return 0;
+    if (whole(in)) return 0;
     return static_cast<std::size_t>(gpu::cell_states) * static_cast<std::size_t>(in[3].elements()) *
            (in[0].type == dtype::f64 ? 8 : 4);
   }
 
  protected:
   std::vector<index_call> calls(std::span<const tensor> in, std::span<const tensor>, const bindings*) const override {
-    const bool remembers = r_.cell == op::cell_kind::lstm;
-    const std::string t = name_of(in[0].type), lengths = name_of(in[4].type),
-                      room = std::string(value_name(in[0].type));
-    std::vector<std::string> types = {t, t, t, t, lengths};
-    if (remembers) types.insert(types.end(), {t, t});
-    types.insert(types.end(), {t, t});
-    if (remembers) types.push_back(t);
-    types.insert(types.end(), {t, room});
-    // p0, p1, ...: gates, recurrence, bias, first state, lengths, first cell and peepholes; then the results and the
-    // room
-    const std::string step = "cell_step<" + cell_text(r_) + ", " + t + ", " + lengths +
-                             (remembers ? ">{p7, p8, p9, p11, p0, p1, p2, p3, p4, p5, p6, n}"
-                                        : ">{p5, p6, nullptr, p8, p0, p1, p2, p3, p4, nullptr, nullptr, n}");
-    gpu::recurrent_sizes n{in[0].lens[0], in[3].lens[0], in[3].lens[1], 0, r_.clip, {}, {}};
-    for (std::size_t f = 0; f < 3; ++f) {
-      if (f < r_.alpha.size()) n.alpha[f] = r_.alpha[f];
-      if (f < r_.beta.size()) n.beta[f] = r_.beta[f];
-    }
-    const auto whole = [&](const std::string& function, const char* header, const std::string& shape, const auto& s,
-                           int entries) {
-      index_call one{function, header, types, function + "<" + cell_text(r_) + ", " + shape + ">(" + step + ", shared)",
-                     n};
-      one.work = (n.batch + entries - 1) / entries;
-      one.lanes = s.threads(), one.cluster = s.blocks, one.shared_bytes = s.shared_bytes();
-      one.short_results = is_narrow_float(in);
-      return std::vector<index_call>{one};
-    };
-    if (const auto s = cluster(in))
-      return whole("recur_in_cluster", "sequence/recurrent_cluster.hpp",
-                   cat("cluster_shape{", s->gates, ", ", s->hidden, ", ", s->blocks, ", ", s->splits, "}"), *s,
-                   gpu::cluster_entries);
-    if (const auto s = held(in))
-      return whole("recur_with_held_matrix", "sequence/recurrent_held.hpp",
-                   cat("held_shape{", s->gates, ", ", s->hidden, ", ", s->blocks, ", ", s->entries, ", ", s->parts,
-                       ", ", s->value_bytes, ", ", s->resets_first ? "true}" : "false}"),
-                   *s, s->entries);
+    if (auto one = whole(in)) return {std::move(*one)};
+    auto [types, step, n] = cells(in);
     const std::int64_t units = in[3].elements();
     std::vector<index_call> calls = {{"begin_cells", "sequence/sequence.hpp", types, step + ".begin(at)", n, units}};
     constexpr std::int64_t across = gpu::cell_units;
@@ -123,21 +49,81 @@ class recurrent_kernel final : public index_kernel {
   }
 
  private:
+  // What all kernels of cells are passed: the operands' types, the function over them, and the numbers.
+  struct cell_call {
+    std::vector<std::string> types;
+    std::string step;
+    gpu::recurrent_sizes n;
+  };
+  cell_call cells(std::span<const tensor> in) const {
+    const bool remembers = r_.cell == op::cell_kind::lstm;
+    const std::string t = name_of(in[0].type), lengths = name_of(in[4].type),
+                      room = std::string(value_name(in[0].type));
+    std::vector<std::string> types = {t, t, t, t, lengths};
+    if (remembers) types.insert(types.end(), {t, t});
+    types.insert(types.end(), {t, t});
+    if (remembers) types.push_back(t);
+    types.insert(types.end(), {t, room});
+    // p0, p1, ...: gates, recurrence, bias, first state, lengths, first cell and peepholes; then the results and the
+    // room
+    const std::string step = "cell_step<" + cell_text(r_) + ", " + t + ", " + lengths +
+                             (remembers ? ">{p7, p8, p9, p11, p0, p1, p2, p3, p4, p5, p6, n}"
+                                        : ">{p5, p6, nullptr, p8, p0, p1, p2, p3, p4, nullptr, nullptr, n}");
+    gpu::recurrent_sizes n{in[0].lens[0], in[3].lens[0], in[3].lens[1], 0, r_.clip, {}, {}};
+    for (std::size_t f = 0; f < 3; ++f) {
+      if (f < r_.alpha.size()) n.alpha[f] = r_.alpha[f];
+      if (f < r_.beta.size()) n.beta[f] = r_.beta[f];
+    }
+    return {std::move(types), step, n};
+  }
+  // All steps in one launch, where registers and shared memory hold the matrix. A device whose groups of
+  // multiprocessors have fewer than others has no room for large clusters.
+  std::optional<index_call> whole(std::span<const tensor> in) const {
+    for (const int most : {blocks_at_most, blocks_everywhere}) {
+      auto one = whole(in, most);
+      if (!one || one->cluster <= blocks_everywhere) return one;
+      if (*room_.get(one->call, [&] { return has_room(*one); })) return one;
+    }
+    return std::nullopt;
+  }
+  std::optional<index_call> whole(std::span<const tensor> in, int most_blocks) const {
+    const auto call = [&](const std::string& function, const char* header, const std::string& shape, const auto& s,
+                          int entries) {
+      const auto [types, step, n] = cells(in);
+      index_call one{function, header, types, function + "<" + cell_text(r_) + ", " + shape + ">(" + step + ", shared)",
+                     n};
+      one.work = (n.batch + entries - 1) / entries;
+      one.lanes = s.threads(), one.cluster = s.blocks, one.shared_bytes = s.shared_bytes();
+      one.short_results = is_narrow_float(in);
+      return one;
+    };
+    if (const auto s = cluster(in, most_blocks))
+      return call("recur_in_cluster", "sequence/recurrent_cluster.hpp",
+                  cat("cluster_shape{", s->gates, ", ", s->hidden, ", ", s->blocks, ", ", s->splits, "}"), *s,
+                  gpu::cluster_entries);
+    if (const auto s = held(in, most_blocks))
+      return call("recur_with_held_matrix", "sequence/recurrent_held.hpp",
+                  cat("held_shape{", s->gates, ", ", s->hidden, ", ", s->blocks, ", ", s->entries, ", ", s->parts, ", ",
+                      s->value_bytes, ", ", s->resets_first ? "true}" : "false}"),
+                  *s, s->entries);
+    return std::nullopt;
+  }
   // A gated unit's product needs the reset state of all units: two products a step.
   bool resets_first() const { return r_.cell == op::cell_kind::gru && !r_.linear_before_reset; }
   static bool is_narrow_float(std::span<const tensor> in) {
     return in[0].type == dtype::f16 || in[0].type == dtype::bf16;
   }
-  std::optional<gpu::cluster_shape> cluster(std::span<const tensor> in) const {
+  std::optional<gpu::cluster_shape> cluster(std::span<const tensor> in, int most_blocks) const {
     if (!is_narrow_float(in) || where().arch().matrices != matrix_unit::wgmma || resets_first()) return std::nullopt;
-    return cluster_for(static_cast<int>(r_.gates()), in[3].lens[1], where().arch());
+    return cluster_for(static_cast<int>(r_.gates()), in[3].lens[1], where().arch(), most_blocks);
   }
-  std::optional<gpu::held_shape> held(std::span<const tensor> in) const {
+  std::optional<gpu::held_shape> held(std::span<const tensor> in, int most_blocks) const {
     return held_for(static_cast<int>(r_.gates()), in[3].lens[1], in[3].lens[0], in[0].type == dtype::f64 ? 8 : 4,
-                    resets_first(), where().arch());
+                    resets_first(), where().arch(), most_blocks);
   }
 
   op::recurrent r_;
+  by_sizes<bool> room_;  // for the clusters of a call
 };
 
 }  // namespace

@@ -35,14 +35,30 @@ void function::load() const {
   if (chained_) check(*calls_, calls_->hipFuncSetAttribute(handle_, clusters_of_any_size, 1), "hipFuncSetAttribute");
 }
 
+namespace {
+constexpr int most_dynamic_shared_bytes = 8;  // the attribute
+constexpr std::size_t always_there = 48 * 1024;
+}  // namespace
+
+bool function::has_room_for_cluster(int blocks, int threads, std::size_t shared_bytes) const {
+  std::call_once(once_, [&] { load(); });
+  check(*calls_, calls_->hipSetDevice(index_), "hipSetDevice");
+  int count = 0;
+  if (shared_bytes > always_there &&
+      calls_->hipFuncSetAttribute(handle_, most_dynamic_shared_bytes, static_cast<int>(shared_bytes)) != 0)
+    return false;
+  return calls_->count_clusters &&
+         calls_->count_clusters(&count, handle_, static_cast<unsigned>(blocks), static_cast<unsigned>(threads),
+                                static_cast<unsigned>(shared_bytes)) == 0 &&
+         count > 0;
+}
+
 void function::give(device_queue& queue, extent3 grid, extent3 block, std::size_t shared_bytes, void** values) const {
   constexpr unsigned most_x = 0x7fffffff, most_others = 65535;
   if (grid.x > most_x || grid.y > most_others || grid.z > most_others)
     raise(errc::limit, "blocks of " + entry_ + ": expected at most 2147483647 x 65535 x 65535, found " +
                            std::to_string(grid.x) + " x " + std::to_string(grid.y) + " x " + std::to_string(grid.z));
   std::call_once(once_, [&] { load(); });
-  constexpr int most_dynamic_shared_bytes = 8;
-  constexpr std::size_t always_there = 48 * 1024;
   if (shared_bytes > always_there)
     check(*calls_, calls_->hipFuncSetAttribute(handle_, most_dynamic_shared_bytes, static_cast<int>(shared_bytes)),
           "hipFuncSetAttribute");

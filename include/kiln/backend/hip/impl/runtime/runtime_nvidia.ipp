@@ -23,6 +23,7 @@ struct driver {
   int (*cuDeviceGetAttribute)(int*, int, int) = nullptr;
   int (*cuDeviceTotalMem_v2)(std::size_t*, int) = nullptr;
   int (*cuLaunchKernelEx)(const struct launch_config*, void*, void**, void**) = nullptr;
+  int (*cuOccupancyMaxActiveClusters)(int*, void*, const struct launch_config*) = nullptr;
   int (*cuTensorMapEncodeTiled)(void*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*,
                                 const unsigned*, const unsigned*, int, int, int, int) = nullptr;
   int (*cuTensorMapEncodeIm2col)(void*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*, const int*,
@@ -51,6 +52,15 @@ int launch_chained(void* function, const unsigned (&grid)[3], const unsigned (&b
   const launch_config config{
       {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared_bytes, stream, &chained, 1};
   return cu.cuLaunchKernelEx(&config, function, arguments, nullptr);
+}
+
+int count_clusters(int* count, void* function, unsigned blocks, unsigned threads, unsigned shared_bytes) {
+  constexpr int cluster_dimension = 4;
+  launch_attribute together;
+  together.id = cluster_dimension;
+  together.value[0] = static_cast<int>(blocks), together.value[1] = together.value[2] = 1;
+  const launch_config config{{blocks, 1, 1}, {threads, 1, 1}, shared_bytes, nullptr, &together, 1};
+  return cu.cuOccupancyMaxActiveClusters(count, function, &config);
 }
 
 int map_tensor(void* map, const tensor_boxes& how) {
@@ -138,6 +148,7 @@ std::unique_ptr<runtime_calls> open_nvidia_runtime() {
   KILN_CALL(cuDeviceGetAttribute);
   KILN_CALL(cuDeviceTotalMem_v2);
   KILN_CALL(cuLaunchKernelEx);
+  KILN_CALL(cuOccupancyMaxActiveClusters);
   KILN_CALL(cuTensorMapEncodeTiled);
   KILN_CALL(cuTensorMapEncodeIm2col);
 #undef KILN_CALL
@@ -184,6 +195,7 @@ std::unique_ptr<runtime_calls> open_nvidia_runtime() {
   calls->hipEventCreate = [](void** event) { return cu.cuEventCreate(event, 0); };
   calls->hipGraphInstantiate = [](void** made, void* graph) { return cu.cuGraphInstantiateWithFlags(made, graph, 0); };
   if (cu.cuLaunchKernelEx) calls->launch_chained = launch_chained;
+  if (cu.cuOccupancyMaxActiveClusters) calls->count_clusters = count_clusters;
   if (cu.cuTensorMapEncodeTiled && cu.cuTensorMapEncodeIm2col) calls->map_tensor = map_tensor;
   calls->is_device_memory = is_device_memory;
   calls->describe = describe;

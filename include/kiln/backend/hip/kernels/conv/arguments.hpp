@@ -20,13 +20,13 @@ template <class T> struct image_argument {
 /// A dim of a transposed convolution whose places part into phases: those a stride apart read the same taps, every
 /// stride-th. A phase's number is its first tap.
 struct phase_dim {
-  int stride = 1, taps = 1, pad = 0, places = 1;
-  /// The phase's first place, and how many it has.
+  int stride = 1, taps = 1, pad = 0;
+  /// The phase's first place, and how many it has of so many.
   constexpr int first(int number) const {
     const int from = number - pad % stride;
     return from < 0 ? from + stride : from;
   }
-  constexpr int count(int number) const {
+  constexpr int count(int number, int places) const {
     return first(number) < places ? (places - first(number) + stride - 1) / stride : 0;
   }
   /// Its taps, and those of the phases before.
@@ -42,6 +42,13 @@ struct phase_dim {
 };
 struct phase_shape {
   phase_dim planes, rows, cols;
+  /// The most phases that are worked apart: more have fewer taps each than they cost.
+  static constexpr i64 most = 1024;
+  /// Whether there are several, and no more than that. Strides are less than 2^16.
+  constexpr bool parts() const {
+    const i64 lines = i64(planes.stride) * rows.stride;
+    return lines <= most && lines * cols.stride > 1 && lines * cols.stride <= most;
+  }
   constexpr int phases() const { return planes.stride * rows.stride * cols.stride; }
   constexpr int taps() const { return planes.taps * rows.taps * cols.taps; }
   constexpr bool even() const { return planes.even() && rows.even() && cols.even(); }
@@ -61,8 +68,12 @@ struct phase_shape {
            planes.taps_of(n.planes) *
                (rows.taps_before(n.rows) * cols.taps + rows.taps_of(n.rows) * cols.taps_before(n.cols));
   }
-  constexpr int places_of(const numbers& n) const {
-    return planes.count(n.planes) * rows.count(n.rows) * cols.count(n.cols);
+  /// Places of a result of so many planes, rows and columns.
+  struct extents {
+    int planes, rows, cols;
+  };
+  constexpr extents places_of(const numbers& n, const extents& of) const {
+    return {planes.count(n.planes, of.planes), rows.count(n.rows, of.rows), cols.count(n.cols, of.cols)};
   }
 };
 

@@ -27,14 +27,15 @@ KILN_FN void shift_to_phase(Image& image, Filters& filters, Place& to, gemm_size
   const auto some = [](int count) { return count > 0 ? count : 1; };
   image.tap_planes = some(planes.taps_of(n.planes));
   image.tap_rows = some(rows.taps_of(n.rows)), image.tap_cols = some(cols.taps_of(n.cols));
-  image.out_rows = some(rows.count(n.rows)), image.out_cols = some(cols.count(n.cols));
-  image.out_pixels = some(Shape.places_of(n));
+  const phase_shape::extents places = Shape.places_of(n, {to.all_planes, to.all_rows, to.all_cols});
+  const int pixels = places.planes * places.rows * places.cols;
+  image.out_rows = some(places.rows), image.out_cols = some(places.cols), image.out_pixels = some(pixels);
   filters.base += i64(Shape.taps_before(n)) * to.channels;
-  s.rows = static_cast<int>(image.images) * Shape.places_of(n), s.depth = Shape.taps_of(n) * to.channels;
+  s.rows = static_cast<int>(image.images) * pixels, s.depth = Shape.taps_of(n) * to.channels;
   // steps go from a phase's place to its next one
   to.base += planes.first(n.planes) * to.plane_step + rows.first(n.rows) * to.row_step +
              cols.first(n.cols) * (to.step[2] / cols.stride);
-  to.pixels = image.out_cols, to.lines = image.out_rows, to.planes = some(planes.count(n.planes));
+  to.pixels = image.out_cols, to.lines = image.out_rows, to.planes = some(places.planes);
 }
 
 }  // namespace kiln::gpu

@@ -34,7 +34,8 @@ template <class T> struct phase_argument : result_argument<T> {
   i64 plane_step, row_step;  ///< of the whole result
   int lines, planes;         ///< rows of a phase, and its planes
   int image_lines, plane_lines, row_lines;
-  int channels;  ///< of a group of the image
+  int channels;                        ///< of a group of the image
+  int all_planes, all_rows, all_cols;  ///< of the whole result
 };
 
 /// Sizes of a GEMM and of its division among blocks.
@@ -50,7 +51,7 @@ struct gemm_sizes {
 
 // The host's and the device's compilers pad alike.
 static_assert(sizeof(matrix_argument<void>) == 40 && sizeof(epilogue_operand) == 40 &&
-              sizeof(result_argument<void>) == 48 && sizeof(phase_argument<void>) == 88);
+              sizeof(result_argument<void>) == 48 && sizeof(phase_argument<void>) == 104);
 static_assert(sizeof(gemm_sizes) == 56);
 
 /// Elements by which a row of a tile in shared memory is longer than it needs: 16 bytes, so that eight rows a tile's

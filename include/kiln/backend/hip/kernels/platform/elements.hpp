@@ -70,7 +70,7 @@ template <class To, class From> KILN_FN To stored(From v) {
 /// What storing a value as `To` and reading it again gives.
 template <class To, class From> KILN_FN auto rounded(From v) { return value_of(stored<To>(v)); }
 
-/// e^x to 2^-17 of it, for results of 16 bits.
+/// e^x to 2^-17 of it, from 2^120 on to 2^-16, for results of 16 bits.
 KILN_FN float short_exp(float x) { return exp2_device(x * 1.44269504f); }
 /// 1 / (1 + e^-x), likewise.
 KILN_FN float short_sigmoid(float x) { return 1.0f / (1.0f + exp2_device(x * -1.44269504f)); }
@@ -96,35 +96,42 @@ KILN_FN float short_logarithm(float f, float whole) {
   const float far = log2_device(whole) * 0.693147181f;
   return f > -0.25f && f < 0.25f ? near : far;
 }
+/// The natural logarithm, likewise; NaN below 0.
 KILN_FN float short_log(float x) { return short_logarithm(x - 1.0f, x); }
+/// ln(1 + x), likewise; NaN below -1.
 KILN_FN float short_log1p(float x) { return short_logarithm(x, 1.0f + x); }
-/// e^x - 1 to 2^-17 of it.
+/// e^x - 1, likewise.
 KILN_FN float short_expm1(float x) {
   const float near =
       x * (1.0f + x * (0.5f + x * (0.166666667f + x * (0.0416666667f + x * (0.00833333333f + x * 0.00138888889f)))));
   return x > -0.5f && x < 0.5f ? near : short_exp(x) - 1.0f;
 }
-/// The hyperbolic sine and cosine, and the inverse ones and that of the tangent, likewise; squares don't overflow.
+/// The hyperbolic cosine, likewise; squares don't overflow.
 KILN_FN float short_cosh(float x) {
   const float root = short_exp(0.5f * (x < 0.0f ? -x : x));
   return 0.5f * root * root + 0.5f / root / root;
 }
+/// The hyperbolic sine, likewise, and with the sign of 0.
 KILN_FN float short_sinh(float x) {
   const float a = x < 0.0f ? -x : x, z = x * x, root = short_exp(0.5f * a);
   const float near = a * (1.0f + z * (0.166666667f + z * (0.00833333333f + z * 0.000198412698f)));
   const float y = a < 1.0f ? near : 0.5f * root * root - 0.5f / root / root;
   return x < 0.0f ? -y : a == 0.0f ? x : y;
 }
+/// The inverse hyperbolic sine, likewise, and with the sign of 0.
 KILN_FN float short_asinh(float x) {
   const float a = x < 0.0f ? -x : x, few = a < 16384.0f ? a : 0.0f, z = few * few;
   const float y =
       a < 16384.0f ? short_log1p(few + z / (1.0f + KILN_LIBM(sqrtf)(1.0f + z))) : short_log(a) + 0.693147181f;
   return x < 0.0f ? -y : a == 0.0f ? x : y;
 }
+/// The inverse hyperbolic cosine, likewise; NaN below 1.
 KILN_FN float short_acosh(float x) {
-  const float few = x < 16384.0f ? x : 1.0f, t = few - 1.0f;
-  return x >= 16384.0f ? short_log(x) + 0.693147181f : short_log1p(t + KILN_LIBM(sqrtf)(t * (few + 1.0f)));
+  const float few = x >= 16384.0f ? 1.0f : x, t = few - 1.0f;
+  const float y = x >= 16384.0f ? short_log(x) + 0.693147181f : short_log1p(t + KILN_LIBM(sqrtf)(t * (few + 1.0f)));
+  return x >= 1.0f ? y : bits_as_float(0x7fc00000u);
 }
+/// The inverse hyperbolic tangent, likewise; NaN beyond -1 and 1.
 KILN_FN float short_atanh(float x) {
   const float a = x < 0.0f ? -x : x, y = 0.5f * short_log1p((a + a) / (1.0f - a));
   return x < 0.0f ? -y : a == 0.0f ? x : y;
