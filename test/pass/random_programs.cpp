@@ -6,6 +6,7 @@
 #include "kiln/pass/fold_batch_norm.hpp"
 #include "kiln/pass/move_pooling.hpp"
 #include "kiln/pass/normalize.hpp"
+#include "kiln/pass/reduce_before_reshape.hpp"
 #include "kiln/pass/remove_identity.hpp"
 #include "kiln/pass/simplify_algebra.hpp"
 #include "kiln/pass/simplify_views.hpp"
@@ -152,6 +153,7 @@ constexpr named passes[] = {
     {"remove_identity", [](program& p) { return remove_identity(p); }, 0},
     {"constant_folding", [](program& p) { return constant_folding(p); }, 0},
     {"simplify_views", [](program& p) { return simplify_views(p); }, 0},
+    {"reduce_before_reshape", [](program& p) { return reduce_before_reshape(p); }, 2e-6},
     {"simplify_algebra", [](program& p) { return simplify_algebra(p); }, 2e-5},
     {"fold_batch_norm", [](program& p) { return fold_batch_norm(p); }, 2e-5},
     {"move_pooling", [](program& p) { return move_pooling(p); }, 2e-5},
