@@ -204,6 +204,23 @@ TEST(constant_folding, symbolic_shape_arithmetic) {
             "  return output_0 = %1\n  return output_1 = %4\n");
 }
 
+// as many rows as known, from a place that a run decides: a cache of rotations
+TEST(constant_folding, rows_at_a_place_that_a_run_decides_stay) {
+  builder b;
+  const dimension at = dimension::symbol("at", 0, 4);
+  b.input("y", dtype::f32, {at});
+  const auto rows = vector_of(b, {8, 3}).slice({.axes = {0}, .starts = {at}, .ends = {at + 4}});
+  b.output(rows);
+  b.output(rows + 1.0f);
+  b.output(rows.reduce_sum({1}));
+  b.output(rows.transpose({1, 0}).reshape({12}));
+  auto p = b.finish();
+  constant_folding(p);
+  EXPECT_TRUE(find_faults(p).empty());
+  EXPECT_EQ(p.main().outputs.size(), 4u);
+  for (const value_id v : p.main().outputs) EXPECT_EQ(p.main().producer(v).kind, instruction_kind::op);
+}
+
 TEST(constant_folding, impure_ops_and_parameters_stay) {
   constexpr auto build = [](auto& b) {
     auto w = b.weight("w", dtype::f32, {2});

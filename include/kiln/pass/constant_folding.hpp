@@ -193,10 +193,11 @@ template <class Module> class constant_folder {
       // the view needs a copy of what it reads
       const value_id v = r_[i].inputs[0];
       const constant_view inner = viewed_constant(r_, v);
-      if (!inner || !affordable(i, bytes_of(r_.shape_of(v)), bytes_of(inner.from->get_shape()))) return;
-      const auto l = laid_out(*inner.from, inner.at);
-      const auto l_at = r_[i].op.map(layout::standard(l.get_shape().lens));
-      if (l_at) put(i, r_.add_literal(laid_out(l, *l_at), r_[i].inputs));
+      if (!inner || !is_constant(inner.at.lens)) return;
+      const auto at = r_[i].op.map(layout::standard(inner.at.lens));
+      if (!at || !at->offset.is_constant()) return;
+      if (!affordable(i, bytes_of(r_.shape_of(v)), bytes_of(inner.from->get_shape()))) return;
+      put(i, r_.add_literal(laid_out(laid_out(*inner.from, inner.at), *at), r_[i].inputs));
       return;
     }
     if (only_views_read(i) || stays_in_blocks(i) || is_turned_by_kernels(i)) return;
