@@ -51,7 +51,7 @@ template <class Rewriter> class product_merger {
     value_id product, weights, bias, result;
   };
 
-  // The constant that a value is or views, or is widened of through views: see late_widening.hpp.
+  // The constant that a value is or views, or is widened of through views: see constants_stay_stored.hpp.
   constexpr constant_view stored(value_id v) const {
     if (const constant_view c = viewed_constant(r_, v)) return c;
     inline_vector<value_id, 8> views;
