@@ -161,6 +161,84 @@ TEST(operators, norms_have_their_own_axes) {
               {{1, 2}, {3, 4}});
 }
 
+// Two groups of x[batch, 4, ...] with scales 1, 2, 3, 4 and offsets 0, 1, 2, 3, by the definition.
+std::vector<float> two_groups(const given& x, float epsilon = 1e-5f) {
+  if (x.values.empty()) return {};
+  const auto row = x.values.size() / static_cast<std::size_t>(x.lens[0] * 2);
+  std::vector<float> out;
+  for (std::size_t first = 0; first < x.values.size(); first += row) {
+    double sum = 0, squares = 0;
+    for (std::size_t k = 0; k < row; ++k) sum += x.values[first + k];
+    const double mean = sum / static_cast<double>(row);
+    for (std::size_t k = 0; k < row; ++k) squares += (x.values[first + k] - mean) * (x.values[first + k] - mean);
+    const double deviation = std::sqrt(squares / static_cast<double>(row) + static_cast<double>(epsilon));
+    for (std::size_t k = 0; k < row; ++k) {
+      const auto channel = static_cast<double>((first + k) / (row / 2) % 4);
+      out.push_back(static_cast<float>((x.values[first + k] - mean) / deviation * (channel + 1) + channel));
+    }
+  }
+  return out;
+}
+given counted(const std::vector<std::int64_t>& lens, float unit = 0.25f) {
+  given x{lens, {}};
+  std::int64_t n = 1;
+  for (const auto d : lens) n *= d;
+  for (std::int64_t k = 0; k < n; ++k) x.values.push_back(static_cast<float>(k * 7 % 23 - 9) * unit);
+  return x;
+}
+
+TEST(operators, groups_of_channels_of_any_rank) {
+  const given scale{{4}, {1, 2, 3, 4}}, offset{{4}, {0, 1, 2, 3}};
+  const std::vector<message> two{attr("num_groups", 2)};
+  for (const many& lens : {many{2, 4}, many{2, 4, 3}, many{3, 4, 2, 2}, many{1, 4, 2, 1, 3},
+                           many{1, 4, 2, 1, 1, 3, 1, 2}, many{0, 4, 3}, many{2, 4, 0}}) {
+    const given x = counted(lens);
+    outcome wanted{{}, two_groups(x)};
+    for (const std::int64_t d : lens) wanted.lens.push_back(d);
+    expect_near(compute({"GroupNormalization", 21, two}, {x, scale, offset}), wanted, 2e-5f);
+    expect_near(compute({"GroupNormalization", 21, two}, {x, constant({4}, scale.values), constant({4}, offset.values)}),
+                wanted, 2e-5f);
+  }
+}
+
+TEST(operators, groups_of_narrow_floats) {
+  constexpr int f16 = 10, bf16 = 16;
+  const given scale{{4}, {1, 2, 3, 4}}, offset{{4}, {0, 1, 2, 3}};
+  const std::vector<message> two{attr("num_groups", 2)}, own{attr("num_groups", 2), attr("stash_type", f16)};
+  const given x = counted({2, 4, 3}), large = counted({2, 4, 3}, 100);  // squares of the latter are infinite in f16
+  expect_near(compute({"GroupNormalization", 21, two, "", 1, f16}, {x, scale, offset}), {{2, 4, 3}, two_groups(x)},
+              2e-2f);
+  expect_near(compute({"GroupNormalization", 21, two, "", 1, f16}, {large, scale, offset}),
+              {{2, 4, 3}, two_groups(large)}, 2e-2f);
+  expect_near(compute({"GroupNormalization", 21, two, "", 1, bf16}, {x, scale, offset}), {{2, 4, 3}, two_groups(x)},
+              1e-1f);
+  expect_near(compute({"GroupNormalization", 21, own, "", 1, f16}, {x, scale, offset}), {{2, 4, 3}, two_groups(x)},
+              5e-2f);
+  const outcome rough = compute({"GroupNormalization", 21, own, "", 1, f16}, {large, scale, offset});
+  EXPECT_NE(rough.values, compute({"GroupNormalization", 21, two, "", 1, f16}, {large, scale, offset}).values);
+  // the result has the input's type, whatever the scale's is
+  for (const float v :
+       compute({"GroupNormalization", 21, two, "", 1, f16}, {x, constant({4}, {1, 2, 3, 4}), constant({4}, {0, 1, 2, 3})})
+           .values)
+    EXPECT_EQ(v, static_cast<float>(half(v)));
+}
+
+TEST(operators, groups_of_channels_of_an_image) {
+  const auto run = [](const given& x, std::int64_t groups) {
+    const many channels{x.lens[1]};
+    const given scale = counted(channels), offset = counted(channels);
+    return compute({"GroupNorm", 17, {attr("groups", groups), attr("channels_last", 0)}, "com.microsoft"},
+                   {x, scale, offset});
+  };
+  const given x = counted({2, 4, 2, 3});
+  expect_near(compute({"GroupNorm", 17, {attr("groups", 2), attr("channels_last", 0)}, "com.microsoft"},
+                      {x, {{4}, {1, 2, 3, 4}}, {{4}, {0, 1, 2, 3}}}),
+              {{2, 4, 2, 3}, two_groups(x)}, 2e-5f);
+  EXPECT_EQ(run(counted({0, 4, 2, 2}), 2), (outcome{{0, 4, 2, 2}, {}}));
+  EXPECT_THROW(run(counted({1, 6, 2, 2}), 4), error);  // divides the elements alone
+  EXPECT_THROW(run(x, 0), error);
+}
+
 TEST(operators, narrow_floats_are_normalized_in_f32) {
   // in f16 the squares of 300 would be infinite
   const operator_call call{"LayerNormalization", 17, {}, "", 1, 10};

@@ -1,5 +1,6 @@
 #include "kiln/pass/constant_folding.hpp"
 
+#include "pass/count_of.hpp"
 #include "pass/evaluate.hpp"
 
 namespace kiln::test {
@@ -202,6 +203,91 @@ TEST(constant_folding, symbolic_shape_arithmetic) {
             "  %3 = multibroadcast{to = [n, 4]}(%2) : f32[n, 4]\n"
             "  %4 = add(%0, %3) : f32[n, 4]\n"
             "  return output_0 = %1\n  return output_1 = %4\n");
+}
+
+// as many rows as known, from a place that a run decides: a cache of rotations
+TEST(constant_folding, rows_at_a_place_that_a_run_decides_stay) {
+  builder b;
+  const dimension at = dimension::symbol("at", 0, 4);
+  b.input("y", dtype::f32, {at});
+  const auto rows = vector_of(b, {8, 3}).slice({.axes = {0}, .starts = {at}, .ends = {at + 4}});
+  b.output(rows);
+  b.output(rows + 1.0f);
+  b.output(rows.reduce_sum({1}));
+  b.output(rows.transpose({1, 0}).reshape({12}));
+  auto p = b.finish();
+  constant_folding(p);
+  EXPECT_TRUE(find_faults(p).empty());
+  EXPECT_EQ(p.main().outputs.size(), 4u);
+  for (const value_id v : p.main().outputs) EXPECT_EQ(p.main().producer(v).kind, instruction_kind::op);
+}
+
+// Who makes kernels that pack a matrix from where it lies has no use of a turned copy; all other views are copied.
+TEST(constant_folding, matrices_that_kernels_turn_stay_as_they_lie) {
+  const auto matrix = [](builder& b, const dims& lens) {
+    small_vector<float> values;
+    for (std::int64_t k = product(lens).value(); k-- > 0;) values.push_back(static_cast<float>(k % 13) - 6);
+    return b.constant(literal::of<float>({dtype::f32, lens}, values));
+  };
+  const auto turned = [&](builder& b, const dims& lens) { return matrix(b, lens).transpose({1, 0}); };
+  const auto row = [](builder& b, const value& w) { return b.input("x", dtype::f32, {1, w.dim(0)}); };
+  const auto stay = [](auto build, bool stored = true) {
+    const detail::constants_stay_stored scope(stored);
+    const program before = built<builder>(build);
+    program p = before;
+    constant_folding(p);
+    EXPECT_TRUE(find_faults(p).empty());
+    EXPECT_TRUE(same_results(before, p, 1e-6));
+    std::size_t views = 0;
+    for (const std::uint32_t i : p.main().order())
+      views += p.main()[i].kind == instruction_kind::op && p.main()[i].op.kind() == op_kind::view;
+    return views;
+  };
+  const auto product = [&](auto view) {
+    return [=](builder& b) {
+      const value w = view(b);
+      b.output(row(b, w).dot(w));
+    };
+  };
+  EXPECT_EQ(stay(product([&](builder& b) { return turned(b, {128, 128}); })), 1u);
+  EXPECT_EQ(stay(product([&](builder& b) { return turned(b, {128, 128}); }), false), 0u);
+  EXPECT_EQ(stay(product([&](builder& b) { return turned(b, {128, 127}); })), 0u) << "smaller than 64 KiB";
+  // one of several matrices, as a direction's of a layer
+  EXPECT_EQ(stay(product([&](builder& b) {
+              return matrix(b, {2, 128, 130})
+                  .slice({.axes = {0}, .starts = {1}, .ends = {2}})
+                  .reshape({128, 130})
+                  .transpose({1, 0});
+            })),
+            3u);
+  const auto part = [](ints axes, dims starts, dims ends, ints steps) {
+    return op::slice{.axes = axes, .starts = starts, .ends = ends, .steps = steps};
+  };
+  // what is not turned, or not dense
+  EXPECT_EQ(stay(product([&](builder& b) { return matrix(b, {256, 128}).slice(part({0}, {0}, {128}, {1})); })), 0u);
+  EXPECT_EQ(stay(product([&](builder& b) {
+              return matrix(b, {256, 384}).slice(part({0, 1}, {0, 0}, {256, 384}, {2, 3}));
+            })),
+            0u);
+  EXPECT_EQ(stay(product([&](builder& b) { return turned(b, {256, 384}).slice(part({0}, {0}, {256}, {1})); })), 0u);
+  EXPECT_EQ(stay(product([&](builder& b) { return turned(b, {256, 384}).slice(part({1}, {0}, {64}, {1})); })), 2u);
+  EXPECT_EQ(stay(product([&](builder& b) { return matrix(b, {128, 128}) | op::reverse{{0}}; })), 0u);
+  EXPECT_EQ(stay(product([&](builder& b) { return turned(b, {128, 128}) | op::reverse{{0}}; })), 0u);
+  EXPECT_EQ(stay(product([&](builder& b) { return matrix(b, {64, 256}).reshape({128, 128}); })), 0u);
+  // what others read, too
+  EXPECT_EQ(stay([&](builder& b) {
+              const value w = turned(b, {128, 128});
+              b.output(row(b, w).dot(w));
+              b.output(w);
+            }),
+            0u);
+  EXPECT_EQ(stay([&](builder& b) {
+              const value w = turned(b, {128, 128});
+              b.output(row(b, w).dot(w));
+              b.output(w + b.input("y", dtype::f32, {128, 128}));
+            }),
+            0u);
+  EXPECT_EQ(stay([&](builder& b) { b.output(turned(b, {128, 128}).dot(b.input("y", dtype::f32, {128, 1}))); }), 0u);
 }
 
 TEST(constant_folding, impure_ops_and_parameters_stay) {

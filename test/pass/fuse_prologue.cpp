@@ -69,6 +69,20 @@ constexpr auto by_row = [](graph_builder& b) {
 };
 static_assert(kernel_count(after(by_row, fuse)) == 3 && prologues(after(by_row, fuse)) == 0);
 
+// a constant that images differ in, which no channel's number stands for: a gate as well
+constexpr auto constant_by_image = [](graph_builder& b) {
+  const node x = b.input("x", dtype::f32, {2, 2, 3, 3});
+  b.output(conv1x1(b, x * b.constant(literal::of<float>({dtype::f32, {2, 2, 1, 1}},
+                                                        small_vector<float>{0.5f, -1.0f, 2.0f, 0.25f}))));
+};
+static_assert(kernel_count(after(constant_by_image, fuse)) == 1 && prologues(after(constant_by_image, fuse)) == 1);
+constexpr auto shifted_by_image = [](graph_builder& b) {
+  const node x = b.input("x", dtype::f32, {2, 2, 3, 3});
+  b.output(conv1x1(b, x + b.constant(literal::of<float>({dtype::f32, {2, 2, 1, 1}},
+                                                        small_vector<float>{0.5f, -1.0f, 2.0f, 0.25f}))));
+};
+static_assert(prologues(after(shifted_by_image, fuse)) == 0);
+
 // as many channels as a run brings
 const auto unknown_channels = [](graph_builder& b) {
   const dimension c = dimension::symbol("c");
@@ -113,6 +127,14 @@ TEST(fuse_prologue, leaves_gates_that_do_not_gain) {
   EXPECT_EQ(note.remarks.size(), 1u);
 }
 
+TEST(fuse_prologue, a_constant_by_image_is_a_gate) {
+  graph p = made_by(constant_by_image);
+  fuse_contraction(p);
+  fuse_pointwise(p);
+  fuse_prologue(p, [](const auto&, const auto&, std::uint32_t) { return false; });
+  EXPECT_EQ(prologues(p), 0u);
+}
+
 TEST(fuse_prologue, says_what_it_leaves) {
   const auto remarks = [](auto build) {
     graph p = made_by(build);
@@ -139,6 +161,8 @@ TEST(fuse_prologue, keeps_the_meaning) {
   check(two_layers);
   check(excited);
   check(by_row);
+  check(constant_by_image);
+  check(shifted_by_image);
   check(wide_kernel);
 }
 

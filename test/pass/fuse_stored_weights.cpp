@@ -187,7 +187,7 @@ TEST(fuse_stored_weights, folding_leaves_them_stored) {
 TEST(fuse_stored_weights, folding_leaves_parts_of_a_constant_stored) {
   for (const bool late : {false, true})
     for (const std::int64_t block : {32, 16}) {
-      const detail::late_widening scope(late);
+      const detail::constants_stay_stored scope(late);
       const std::int64_t scales = 32 / block;
       program p = made([&](builder& b) {
         const value data = b.constant(counted(dtype::i8, {2048, 8, 32}, 128)),

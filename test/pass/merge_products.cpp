@@ -62,6 +62,34 @@ static_assert(kernel_count(after(outputs, merge)) == 2);
 static_assert(kernel_count(after(flattened, merge)) == 2);
 static_assert(kernel_count(after(right_operands, merge)) == 2);
 
+// neither extents nor a place that a run decides
+TEST(merge_products, leaves_views_of_constants_that_a_run_sizes) {
+  const auto joined = [](auto build) {
+    graph p = made_by(build);
+    const std::uint32_t n = merge_products(p).counts.total();
+    EXPECT_TRUE(find_faults(p).empty());
+    return n;
+  };
+  const auto rows_from = [](graph_builder& b, const node& x, dimension first, dimension count) {
+    for (const float v : {0.5f, 2.0f}) {
+      const op::slice rows{.axes = {0}, .starts = {first}, .ends = {first + count}};
+      b.output(x.dot(matrix(b, {8, 3}, v).slice(rows)).transpose({1, 0}));
+    }
+  };
+  EXPECT_EQ(joined([&](graph_builder& b) {
+              const dimension k = dimension::symbol("k", 1, 8);
+              rows_from(b, b.input("x", dtype::f32, {2, k}), 0, k);
+            }),
+            0u);
+  EXPECT_EQ(joined([&](graph_builder& b) {
+              const dimension at = dimension::symbol("at", 0, 4);
+              b.input("y", dtype::f32, {at});
+              rows_from(b, b.input("x", dtype::f32, {2, 4}), at, 4);
+            }),
+            0u);
+  EXPECT_EQ(joined([&](graph_builder& b) { rows_from(b, b.input("x", dtype::f32, {2, 4}), 2, 4); }), 2u);
+}
+
 TEST(merge_products, keeps_the_meaning) {
   const auto check = [](auto build) {
     const graph p = after(build, merge), fused = after(build, merge, fuse);

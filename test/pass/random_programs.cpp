@@ -6,6 +6,7 @@
 #include "kiln/pass/fold_batch_norm.hpp"
 #include "kiln/pass/move_pooling.hpp"
 #include "kiln/pass/normalize.hpp"
+#include "kiln/pass/reduce_before_reshape.hpp"
 #include "kiln/pass/remove_identity.hpp"
 #include "kiln/pass/simplify_algebra.hpp"
 #include "kiln/pass/simplify_views.hpp"
@@ -59,7 +60,7 @@ class random_program {
     const value x = pick();
     const bool real = is_float(x.type());
     const auto rank = static_cast<std::int64_t>(x.rank());
-    switch (d_.below(24)) {
+    switch (d_.below(25)) {
       case 0: return keep(-x);
       case 1: return keep(real ? x.relu() : x.abs());
       case 2: return keep(real ? tame(x).exp() : x * x);
@@ -131,6 +132,18 @@ class random_program {
         return keep(y * y.make_along(1, b_.constant(random_literal({x.type(), {2}}, d_))) + constant_for(y));
       }
       case 22: return keep(real ? x * 0.5f * ((x * 0.70710678f).erf() + 1.0f) : x);
+      case 23: {
+        // sums of merged dims, over a count of elements that a constant gives
+        if (!real || rank < 2) return;
+        const dims lens = x.get_shape().lens;
+        const auto split = static_cast<std::size_t>(1 + d_.below(rank - 1));
+        dimension rows = 1, columns = 1;
+        for (std::size_t k = 0; k < lens.size(); ++k) (k < split ? rows : columns) *= lens[k];
+        const dimension counted = d_.below(2) ? columns : dimension(1 + d_.below(5));
+        const value y = tame(x).reshape({rows, columns});
+        const value mean = y.reduce_sum({1}) / b_.scalar(x.type(), 1).broadcast_to({rows, counted}).reduce_sum({1});
+        return keep(d_.below(2) ? (y - mean).reshape(lens) : mean.reshape({rows}));
+      }
       default: return rank ? keep(x.concat(x, d_.below(rank))) : void();
     }
   }
@@ -152,6 +165,7 @@ constexpr named passes[] = {
     {"remove_identity", [](program& p) { return remove_identity(p); }, 0},
     {"constant_folding", [](program& p) { return constant_folding(p); }, 0},
     {"simplify_views", [](program& p) { return simplify_views(p); }, 0},
+    {"reduce_before_reshape", [](program& p) { return reduce_before_reshape(p); }, 2e-6},
     {"simplify_algebra", [](program& p) { return simplify_algebra(p); }, 2e-5},
     {"fold_batch_norm", [](program& p) { return fold_batch_norm(p); }, 2e-5},
     {"move_pooling", [](program& p) { return move_pooling(p); }, 2e-5},

@@ -69,6 +69,42 @@ TEST(reduce_before_reshape, groups_that_split_dims_and_values_read_elsewhere_sta
   EXPECT_FALSE(reduce_before_reshape(p).changed());
 }
 
+// a constant of one number has extents of its own, which a reduction of it folds: the count of a padded row's elements
+TEST(reduce_before_reshape, a_constant_that_is_folded_keeps_its_extents) {
+  const auto divided = [](auto& b, const dims& counted) {
+    auto x = b.input("x", dtype::f32, {2, 4, 5});
+    const auto ones = b.scalar(dtype::f32, 1).broadcast_to(counted);
+    b.output((x.reshape({2, 20}).reduce_sum({1}) / ones.reduce_sum({1})).reshape({2}));
+  };
+  const auto other = [&](auto& b) { divided(b, {2, 7}); };
+  auto p = built<builder>(other);
+  EXPECT_FALSE(reduce_before_reshape(p).changed());
+  const auto same = [&](auto& b) { divided(b, {2, 20}); };
+  auto q = built<builder>(same);
+  EXPECT_TRUE(reduce_before_reshape(q).changed());
+  EXPECT_TRUE(find_faults(q).empty());
+  EXPECT_TRUE(same_results(built<builder>(same), q, 1e-6));
+
+  builder b;
+  const dimension n = dimension::symbol("n", 1, 64), s = dimension::symbol("s", 1, 64);
+  auto x = b.input("x", dtype::f32, {n, 4, 5});
+  b.input("y", dtype::f32, {n, s});
+  const auto ones = b.scalar(dtype::f32, 1).broadcast_to({n, s});
+  b.output((x.reshape({n, 20}).reduce_sum({1}) / ones.reduce_sum({1})).reshape({n}));
+  auto symbolic = b.finish();
+  EXPECT_FALSE(reduce_before_reshape(symbolic).changed());
+}
+
+// longer than any group, and than a stack that each op would take a part of
+TEST(reduce_before_reshape, a_long_chain_stays) {
+  builder b;
+  auto x = b.input("x", dtype::f32, {2, 3, 4}).reshape({2, 12}).reduce_sum({1});
+  for (int k = 0; k < 100'000; ++k) x = -x;
+  b.output(x.reshape({2}));
+  auto p = b.finish();
+  EXPECT_FALSE(reduce_before_reshape(p).changed());
+}
+
 TEST(reduce_before_reshape, symbolic_batches) {
   builder b;
   const dimension n = dimension::symbol("n", 1, 64);

@@ -142,6 +142,16 @@ TEST(simplify_views, a_group_that_is_read_elsewhere_stays) {
   EXPECT_FALSE(simplify_views(p).changed());
 }
 
+// longer than any group, and than a stack that each op would take a part of
+TEST(simplify_views, a_long_chain_between_views_stays) {
+  builder b;
+  auto x = b.input("x", dtype::f32, {2, 6}).reshape({3, 4});
+  for (int k = 0; k < 100'000; ++k) x = -x;
+  b.output(x.reshape({2, 6}));
+  auto p = b.finish();
+  EXPECT_FALSE(simplify_views(p).changed());
+}
+
 TEST(simplify_views, symbolic_slices_compose) {
   builder b;
   const dimension n = dimension::symbol("n", 8, 64);

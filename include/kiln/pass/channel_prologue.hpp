@@ -7,15 +7,15 @@
 namespace kiln {
 
 /// Pointwise ops over images that a convolution's kernel may apply while it reads them: clamp(x * scale + shift). The
-/// addend is constant by channel (dim 1), and so is the factor, or it is a gate: a value of the run by image and
-/// channel, as those of squeeze-and-excitation (Hu et al. 2018). Each part is optional.
+/// addend is constant by channel (dim 1), and so is the factor, or it is a gate: a number by image and channel, as
+/// those of squeeze-and-excitation (Hu et al. 2018). Each part is optional.
 struct channel_prologue_form {
   /// One number, or parameter `at` of the body.
   struct operand {
     bool present = false, uniform = false;
     float value = 0;
     std::size_t at = 0;
-    bool gates = false;  ///< no constant
+    bool gates = false;  ///< not constant by channel: a value of the run, or a constant that images differ in
   };
   std::size_t data = 0;  ///< the parameter that is x
   operand scale, shift;
@@ -41,26 +41,27 @@ constexpr bool lies_by_image_and_channel(const layout& l) {
   return true;
 }
 
-/// How a value shows another one through views that need no copy: that one, which is no view, and the layout in it.
-template <class Module> struct viewed_value {
-  value_id of;
-  layout at;
-};
-template <class Module> constexpr std::optional<viewed_value<Module>> view_of_value(const Module& m, value_id v) {
-  if (!is_kind(m, v.instruction, op_kind::view)) return viewed_value<Module>{v, layout::standard(m.shape_of(v).lens)};
-  auto viewed = view_of_value(m, m[v.instruction].inputs[0]);
+/// The value at the root of the views that make a value, which is no view.
+template <class Module> constexpr value_id root_of_views(const Module& m, value_id v) {
+  while (is_kind(m, v.instruction, op_kind::view)) v = m[v.instruction].inputs[0];
+  return v;
+}
+
+/// The layout in which a value shows the one at its root; empty where a view between them needs a copy.
+template <class Module> constexpr std::optional<layout> layout_in_root(const Module& m, value_id v) {
+  if (!is_kind(m, v.instruction, op_kind::view)) return layout::standard(m.shape_of(v).lens);
+  const auto viewed = layout_in_root(m, m[v.instruction].inputs[0]);
   if (!viewed) return std::nullopt;
-  auto mapped = m[v.instruction].op.map(viewed->at);
+  const auto mapped = m[v.instruction].op.map(*viewed);
   if (!mapped) return std::nullopt;
-  viewed->at = *mapped;
-  return viewed;
+  return *mapped;
 }
 
 /// Whether a value of f32 repeats one number for each channel of each image.
 template <class Module> constexpr bool is_gate(const Module& m, value_id v) {
   if (!(m.shape_of(v).type == dtype::f32) || !is_kind(m, v.instruction, op_kind::view)) return false;
-  const auto viewed = view_of_value(m, v);
-  return viewed && lies_by_image_and_channel(viewed->at);
+  const auto at = layout_in_root(m, v);
+  return at && lies_by_image_and_channel(*at);
 }
 
 /// Which of a body's parameters an instruction is, or would be.

@@ -5,7 +5,7 @@
 #include "kiln/op/quant/integer_dot.hpp"
 #include "kiln/op/sequence/recurrent.hpp"
 #include "kiln/pass/constant_matrix.hpp"
-#include "kiln/pass/late_widening.hpp"
+#include "kiln/pass/constants_stay_stored.hpp"
 #include "kiln/pass/note.hpp"
 
 namespace kiln {
@@ -84,7 +84,7 @@ template <class Module> class constant_folder {
         return false;
     return true;
   }
-  // See late_widening.hpp.
+  // See constants_stay_stored.hpp.
   constexpr bool is_widened_late(std::uint32_t i) const {
     if (std::is_constant_evaluated()) return false;
     if constexpr (std::is_same_v<typename rewriter<Module>::operation, operation>) {
@@ -93,7 +93,7 @@ template <class Module> class constant_folder {
       const shape& stored = r_.shape_of(from);
       const constant_view c = viewed_constant(r_, from);  // scales may be a small part of the blocks that they scale
       return (stored.type == dtype::f16 || stored.type == dtype::bf16) && stored.is_constant() && c &&
-             bytes_of(c.from->get_shape()) >= static_cast<std::int64_t>(least_late_scales) && widens_late() &&
+             bytes_of(c.from->get_shape()) >= static_cast<std::int64_t>(least_late_scales) && constants_stay() &&
              (only_scales(i) ||
               (bytes_of(stored) >= static_cast<std::int64_t>(least_late_bytes) && only_right_of_dots(i)));
     }
@@ -109,7 +109,7 @@ template <class Module> class constant_folder {
   constexpr bool stays_in_blocks(std::uint32_t i) const {
     if (std::is_constant_evaluated()) return false;
     if constexpr (std::is_same_v<typename rewriter<Module>::operation, operation>) {
-      if (!widens_late() || r_[i].results[0].rank() != 3) return false;
+      if (!constants_stay() || r_[i].results[0].rank() != 3) return false;
       for (const std::uint32_t u : r_.users(i)) {
         if (u == rewriter<Module>::output_user) return false;
         if (is_of_whole_blocks(u)) continue;
@@ -133,14 +133,15 @@ template <class Module> class constant_folder {
     }
     return true;
   }
-  // Whether a view turns a large matrix for such kernels: a copy would be written and read once more. Only who makes
-  // kernels for the processor says so, see late_widening.hpp.
-  constexpr bool is_turned_by_kernels(std::uint32_t i) const {
+  // Whether a view turns a large dense matrix, whose rows are its columns, for such kernels: a copy would be written
+  // and read once more. Only who makes kernels for the processor says so, see constants_stay_stored.hpp.
+  constexpr bool is_turned_by_kernels(std::uint32_t i, const layout& at) const {
     if (std::is_constant_evaluated()) return false;
     if constexpr (std::is_same_v<typename rewriter<Module>::operation, operation>) {
       const shape& s = r_[i].results[0];
-      return widens_late() && s.type == dtype::f32 && s.rank() == 2 &&
-             bytes_of(s) >= static_cast<std::int64_t>(least_late_scales) && only_packed(i);
+      if (!constants_stay() || s.type != dtype::f32 || s.rank() != 2 || at.dense()) return false;
+      const layout turned{{at.lens[1], at.lens[0]}, {at.strides[1], at.strides[0]}, at.offset};
+      return turned.dense() && bytes_of(s) >= static_cast<std::int64_t>(least_late_scales) && only_packed(i);
     }
     return false;
   }
@@ -193,13 +194,14 @@ template <class Module> class constant_folder {
       // the view needs a copy of what it reads
       const value_id v = r_[i].inputs[0];
       const constant_view inner = viewed_constant(r_, v);
-      if (!inner || !affordable(i, bytes_of(r_.shape_of(v)), bytes_of(inner.from->get_shape()))) return;
-      const auto l = laid_out(*inner.from, inner.at);
-      const auto l_at = r_[i].op.map(layout::standard(l.get_shape().lens));
-      if (l_at) put(i, r_.add_literal(laid_out(l, *l_at), r_[i].inputs));
+      if (!inner || !is_constant(inner.at.lens)) return;
+      const auto at = r_[i].op.map(layout::standard(inner.at.lens));
+      if (!at || !at->offset.is_constant()) return;
+      if (!affordable(i, bytes_of(r_.shape_of(v)), bytes_of(inner.from->get_shape()))) return;
+      put(i, r_.add_literal(laid_out(laid_out(*inner.from, inner.at), *at), r_[i].inputs));
       return;
     }
-    if (only_views_read(i) || stays_in_blocks(i) || is_turned_by_kernels(i)) return;
+    if (only_views_read(i) || stays_in_blocks(i) || is_turned_by_kernels(i, c.at)) return;
     const std::int64_t from = bytes_of(c.from->get_shape());
     if (bytes_of(out) > from &&
         (!needs_elements(i) || repeats_for_dots(i, c.at) || !affordable(i, bytes_of(out), from)))

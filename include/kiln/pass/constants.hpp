@@ -13,7 +13,8 @@ struct constant_view {
   constexpr explicit operator bool() const { return from != nullptr; }
 };
 
-/// The constant that a value views, through any chain of views that needs no copy.
+/// The constant that a value views, through any chain of views that needs no copy; none where a run decides at which
+/// place of it.
 template <class R> constexpr constant_view viewed_constant(const R& r, value_id v) {
   inline_vector<std::uint32_t, 16> views;
   while (r.is_kind(v, op_kind::view)) {
@@ -29,6 +30,7 @@ template <class R> constexpr constant_view viewed_constant(const R& r, value_id 
     if (!next) return {};
     at = *next;
   }
+  if (!at.offset.is_constant()) return {};
   return {l, at};
 }
 

@@ -1,16 +1,16 @@
 #pragma once
+#include "kiln/pass/constants_stay_stored.hpp"
 #include "kiln/pass/fusion_body.hpp"
-#include "kiln/pass/late_widening.hpp"
 
 namespace kiln {
 
 namespace detail {
 
-// What may join a group: not a conversion that whoever makes the kernels widens, see late_widening.hpp.
+// What may join a group: not a conversion that whoever makes the kernels widens, see constants_stay_stored.hpp.
 template <class Module> constexpr bool joins_pointwise(const Module& m, std::uint32_t i) {
   if (!is_kind(m, i, op_kind::pointwise)) return false;
   if constexpr (std::is_same_v<Module, module_graph>)
-    if (!std::is_constant_evaluated()) return !(widens_late() && is_left_to_widen(m, i));
+    if (!std::is_constant_evaluated()) return !(constants_stay() && is_left_to_widen(m, i));
   return true;
 }
 

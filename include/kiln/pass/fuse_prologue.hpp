@@ -7,15 +7,10 @@ namespace detail {
 
 /// How a value shows a literal of f32 through views that need no copy; empty for other values.
 template <class Module> constexpr std::optional<layout> layout_in_literal(const Module& m, value_id v) {
-  const auto& i = m.producer(v);
-  if (i.kind == instruction_kind::literal && i.results[0].type == dtype::f32 && !i.constant.has_symbols())
-    return layout::standard(i.results[0].lens);
-  if (!is_kind(m, v.instruction, op_kind::view)) return std::nullopt;
-  const auto viewed = layout_in_literal(m, i.inputs[0]);
-  if (!viewed) return std::nullopt;
-  const auto mapped = i.op.map(*viewed);
-  if (!mapped) return std::nullopt;
-  return *mapped;
+  const auto& from = m.producer(root_of_views(m, v));
+  const bool is_literal = from.kind == instruction_kind::literal && from.results[0].type == dtype::f32;
+  if (!is_literal || from.constant.has_symbols()) return std::nullopt;
+  return layout_in_root(m, v);
 }
 
 /// Makes one instruction of a pointwise one and the contraction that reads it: the body of both, over the inputs of
@@ -143,6 +138,8 @@ constexpr image_read read_by_pointwise_convolution(const Program& p, const Modul
 /// What a pointwise instruction is as the prologue of a convolution.
 enum class prologue_kind : std::uint8_t { none, constant, gate };
 
+/// What instruction i is as the prologue of a convolution that reads it: `none` unless it scales, shifts and clamps the
+/// channels of images of rank 3 or 4.
 template <class Program, class Module>
 constexpr prologue_kind channel_prologue_kind(const Program& p, const Module& m, std::uint32_t i) {
   constexpr auto none = prologue_kind::none, constant = prologue_kind::constant;

@@ -4,8 +4,8 @@
 #include <span>
 
 #include "kiln/pass/constants.hpp"
+#include "kiln/pass/constants_stay_stored.hpp"
 #include "kiln/pass/fuse_prologue.hpp"
-#include "kiln/pass/late_widening.hpp"
 #include "kiln/pass/stored_weights.hpp"
 
 namespace kiln {
@@ -45,7 +45,8 @@ template <class Module> constexpr const literal* viewed_literal(const Module& m,
   return m.producer(v).kind == instruction_kind::literal ? &m.producer(v).constant : nullptr;
 }
 
-/// Whether an operand of weights in blocks is a constant, or one of 16 bits that kernels widen (late_widening.hpp).
+/// Whether an operand of weights in blocks is a constant, or one of 16 bits that kernels widen
+/// (constants_stay_stored.hpp).
 template <class Module> constexpr bool is_stored_operand(const Module& m, value_id v) {
   if (viewed_literal(m, v)) return true;
   if constexpr (std::is_same_v<Module, module_graph>)

@@ -51,7 +51,7 @@ template <class Rewriter> class product_merger {
     value_id product, weights, bias, result;
   };
 
-  // The constant that a value is or views, or is widened of through views: see late_widening.hpp.
+  // The constant that a value is or views, or is widened of through views: see constants_stay_stored.hpp.
   constexpr constant_view stored(value_id v) const {
     if (const constant_view c = viewed_constant(r_, v)) return c;
     inline_vector<value_id, 8> views;
@@ -73,6 +73,8 @@ template <class Rewriter> class product_merger {
     if (r_.template get_if<op::multibroadcast>(v)) v = r_.input(v, 0);
     const constant_view c = stored(v);
     if (!c || c.from->has_symbols() || c.at.lens.size() < rank) return {};
+    // what a run decides is written by no one here
+    if (!is_constant(c.at.lens) || !is_constant(c.at.strides) || !c.at.offset.is_constant()) return {};
     for (std::size_t d = 0; d + rank < c.at.lens.size(); ++d)
       if (!(c.at.lens[d] == dimension(1))) return {};
     return v;

@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "kiln/graph/matcher.hpp"
-#include "kiln/pass/constants.hpp"
+#include "kiln/pass/group_between_views.hpp"
 #include "kiln/pass/note.hpp"
 #include "kiln/pass/patterns.hpp"
 
@@ -38,62 +38,53 @@ struct merged_dims {
 /// nothing else reads, and the inner reshape merges dims of x: f is computed over the dims of x.
 template <class R> class unmerged_group {
  public:
-  constexpr unmerged_group(R& r, value_id v) : r_(r), v_(v) {}
+  constexpr unmerged_group(R& r, value_id v) : r_(r), v_(v), group_(r, most_ops) {}
 
   constexpr value_id moved() {
     const value_id f = r_.input(v_, 0);
     if (!(r_.is_kind(f, op_kind::pointwise) || r_.is_kind(f, op_kind::reduction)) || !r_.single_use(f)) return {};
-    if (!collect(f) || !inner_ || !reduces_ || !only_used_inside(f)) return {};
-    coarse_ = r_.shape_of(inner_).lens;
-    fine_ = r_.shape_of(r_.input(inner_, 0)).lens;
+    if (!group_.collect(f, [&](value_id o) { return part_of(o); })) return {};
+    coarse_ = r_.shape_of(group_.inner()).lens;
+    fine_ = r_.shape_of(r_.input(group_.inner(), 0)).lens;
     merged_ = merged_dims::find(coarse_, fine_);
-    if (!merged_ || !have_extents()) return {};
-    for (const value_id member : group_) made_.push_back(over_fine_dims(member));
+    if (!merged_ || !reduces() || !have_extents()) return {};
+    for (const value_id member : group_.members()) group_.add_copy(over_fine_dims(member));
     const dims to = r_.shape_of(v_).lens;
-    return r_.shape_of(made_.back()).lens == to ? made_.back() : r_.add(op::reshape{to}, {made_.back()});
+    const value_id made = group_.copied();
+    return r_.shape_of(made).lens == to ? made : r_.add(op::reshape{to}, {made});
   }
 
  private:
   static constexpr std::size_t most_ops = 32;
 
-  constexpr std::size_t place(value_id o) const {
-    std::size_t k = 0;
-    while (k < group_.size() && !(group_[k] == o)) ++k;
-    return k;
+  constexpr group_part part_of(value_id o) const {
+    if (uniform_value(r_, o)) return group_part::operand;
+    if (r_.template get_if<op::reshape>(o)) return group_part::inner;
+    const bool joins = r_.is_kind(o, op_kind::reduction) || r_.is_kind(o, op_kind::pointwise) ||
+                       r_.template get_if<op::multibroadcast>(o);
+    return joins ? group_part::member : group_part::none;
   }
-  // The group's members, operands first.
-  constexpr bool collect(value_id o) {
-    if (uniform_value(r_, o) || o == inner_ || place(o) < group_.size()) return true;
-    if (r_.template get_if<op::reshape>(o)) {
-      if (inner_) return false;
-      inner_ = o;
-      return true;
-    }
-    const bool reduces = r_.is_kind(o, op_kind::reduction);
-    if (!reduces && !r_.is_kind(o, op_kind::pointwise) && !r_.template get_if<op::multibroadcast>(o)) return false;
-    for (std::size_t k = 0; k < r_.producer(o).inputs.size(); ++k)
-      if (!collect(r_.input(o, k))) return false;
-    if (group_.size() == most_ops) return false;
-    reduces_ = reduces_ || reduces;
-    group_.push_back(o);
+  constexpr bool reduces() const {
+    for (const value_id member : group_.members())
+      if (r_.is_kind(member, op_kind::reduction)) return true;
+    return false;
+  }
+  // Whether each dim is that of the merged dims, or 1.
+  constexpr bool has_extents(value_id v) const {
+    const dims& lens = r_.shape_of(v).lens;
+    if (lens.size() != coarse_.size()) return false;
+    for (std::size_t d = 0; d < lens.size(); ++d)
+      if (!(lens[d] == coarse_[d]) && !(lens[d] == dimension(1))) return false;
     return true;
   }
-  constexpr bool only_used_inside(value_id f) const {
-    for (const value_id member : group_) {
-      if (member == f) continue;
-      for (const std::uint32_t u : r_.users(member.instruction))
-        if (u == R::output_user || place({u, 0}) == group_.size()) return false;
-    }
-    return true;
-  }
-  // Whether each dim of each member is that of the merged dims, or 1, and reductions fold some.
+  // Whether each member and what it reads has such dims, constants as well, which a reduction may fold, and reductions
+  // fold some.
   constexpr bool have_extents() const {
-    for (const value_id member : group_) {
-      const dims& lens = r_.shape_of(member).lens;
-      if (lens.size() != coarse_.size()) return false;
+    for (const value_id member : group_.members()) {
+      if (!has_extents(member)) return false;
+      for (std::size_t k = 0; k < r_.producer(member).inputs.size(); ++k)
+        if (!has_extents(r_.input(member, k))) return false;
       if (r_.is_kind(member, op_kind::reduction) && fine_axes(r_.producer(member).op.axes()).empty()) return false;
-      for (std::size_t d = 0; d < lens.size(); ++d)
-        if (!(lens[d] == coarse_[d]) && !(lens[d] == dimension(1))) return false;
     }
     return true;
   }
@@ -105,12 +96,9 @@ template <class R> class unmerged_group {
         if (!(lens[d] == coarse_[d])) out[k] = 1;
     return out;
   }
-  constexpr value_id operand(value_id o, const dims& lens) {
-    if (o == inner_) return r_.input(inner_, 0);
-    if (const std::size_t k = place(o); k < made_.size()) return made_[k];
-    while (r_.is_kind(o, op_kind::view)) o = r_.input(o, 0);
-    const value_id scalar = r_.add_literal(laid_out(*r_.constant(o), {}));
-    return lens.empty() ? scalar : r_.add(op::multibroadcast{lens}, {scalar});
+  constexpr value_id operand(value_id o) {
+    const value_id moved = group_.moved(o);
+    return moved ? moved : group_.repeated(o, fine(r_.shape_of(o).lens));
   }
   constexpr value_id over_fine_dims(value_id member) {
     auto step = r_.producer(member).op;
@@ -118,7 +106,7 @@ template <class R> class unmerged_group {
     const auto operands = r_.producer(member).inputs;
     const dims lens = fine(r_.shape_of(member).lens);
     small_vector<value_id> in;
-    for (const value_id o : operands) in.push_back(operand(o, fine(r_.shape_of(o).lens)));
+    for (const value_id o : operands) in.push_back(operand(o));
     if (step.kind() == op_kind::view) return r_.add(op::multibroadcast{lens}, std::move(in), name.view());
     // an op shows its axes to readers alone, whatever struct it is; this one is a copy
     if (step.kind() == op_kind::reduction) const_cast<ints&>(step.axes()) = fine_axes(step.axes());
@@ -134,11 +122,10 @@ template <class R> class unmerged_group {
   }
 
   R& r_;
-  value_id v_, inner_;
-  bool reduces_ = false;
+  value_id v_;
+  group_between_views<R> group_;
   dims coarse_, fine_;
   std::optional<merged_dims> merged_;
-  small_vector<value_id> group_, made_;
 };
 
 }  // namespace detail

@@ -1,6 +1,6 @@
 #pragma once
 #include "kiln/graph/matcher.hpp"
-#include "kiln/pass/constants.hpp"
+#include "kiln/pass/group_between_views.hpp"
 #include "kiln/pass/note.hpp"
 #include "kiln/pass/patterns.hpp"
 
@@ -202,84 +202,53 @@ constexpr auto merge_transposes = [](auto& r, value_id v) -> value_id {
 // two views cancel, or are both reshapes, f is computed at x.
 template <class R> class pointwise_between_views {
  public:
-  constexpr pointwise_between_views(R& r, value_id v) : r_(r), v_(v) {}
+  constexpr pointwise_between_views(R& r, value_id v) : r_(r), v_(v), group_(r, most_ops) {}
 
   constexpr value_id moved() {
     const value_id f = r_.input(v_, 0);
     if (!r_.is_kind(f, op_kind::pointwise) || !r_.single_use(f)) return {};
     transposes_ = r_.template get_if<op::transpose>(v_) != nullptr;
-    if (!collect(f) || !inner_ || !only_used_inside(f)) return {};
-    const value_id x = r_.input(inner_, 0);
-    lens_ = r_.shape_of(x).lens;
-    if (compares(r_, inner_) || compares(r_, v_)) return {};
-    const auto between = r_.producer(inner_).op.map(layout::standard(lens_));
+    if (!group_.collect(f, [&](value_id o) { return part_of(o); })) return {};
+    const value_id inner = group_.inner();
+    lens_ = r_.shape_of(r_.input(inner, 0)).lens;
+    if (compares(r_, inner) || compares(r_, v_)) return {};
+    const auto between = r_.producer(inner).op.map(layout::standard(lens_));
     if (!between) return {};
     const auto whole = r_.producer(v_).op.map(*between);
     const bool cancel = whole && whole->is_standard() && whole->lens == lens_;
-    const bool reshapes = r_.template get_if<op::reshape>(inner_) && r_.template get_if<op::reshape>(v_);
+    const bool reshapes = r_.template get_if<op::reshape>(inner) && r_.template get_if<op::reshape>(v_);
     if (!cancel && !reshapes) return {};
-    for (std::size_t k = 0; k < group_.size(); ++k) {
-      const auto step = r_[group_[k]].op;
-      const auto operands = r_[group_[k]].inputs;
+    for (const value_id member : group_.members()) {
+      const auto step = r_.producer(member).op;
+      const auto operands = r_.producer(member).inputs;
       small_vector<value_id> in;
       for (value_id o : operands) in.push_back(operand_at_x(o));
-      made_.push_back(r_.add(step, std::move(in)));
+      group_.add_copy(r_.add(step, std::move(in)));
     }
-    return cancel ? made_.back() : r_.add(op::reshape{r_.shape_of(v_).lens}, {made_.back()});
+    const value_id made = group_.copied();
+    return cancel ? made : r_.add(op::reshape{r_.shape_of(v_).lens}, {made});
   }
 
  private:
   static constexpr std::size_t most_ops = 16;
 
-  constexpr bool is_constant_operand(value_id o) const {
-    return uniform_value(r_, o) || (transposes_ && viewed_constant(r_, o));
-  }
-  // The group's ops, operands first.
-  constexpr bool collect(value_id o) {
-    if (is_constant_operand(o)) return true;
-    if (r_.is_kind(o, op_kind::view)) {
-      if (!inner_) inner_ = o;
-      return inner_ == o;
-    }
-    if (!r_.is_kind(o, op_kind::pointwise)) return false;
-    for (std::uint32_t known : group_)
-      if (known == o.instruction) return true;
-    for (std::size_t k = 0; k < r_.producer(o).inputs.size(); ++k)
-      if (!collect(r_.input(o, k))) return false;
-    if (group_.size() == most_ops) return false;
-    group_.push_back(o.instruction);
-    return true;
-  }
-  constexpr bool only_used_inside(value_id f) const {
-    for (std::uint32_t member : group_) {
-      if (member == f.instruction) continue;
-      for (std::uint32_t u : r_.users(member)) {
-        bool inside = false;
-        for (std::uint32_t other : group_) inside = inside || other == u;
-        if (!inside) return false;
-      }
-    }
-    return true;
+  constexpr group_part part_of(value_id o) const {
+    if (uniform_value(r_, o) || (transposes_ && viewed_constant(r_, o))) return group_part::operand;
+    if (r_.is_kind(o, op_kind::view)) return group_part::inner;
+    return r_.is_kind(o, op_kind::pointwise) ? group_part::member : group_part::none;
   }
   constexpr value_id operand_at_x(value_id o) {
-    if (o == inner_) return r_.input(inner_, 0);
-    for (std::size_t k = 0; k < made_.size(); ++k)
-      if (group_[k] == o.instruction) return made_[k];
-    if (!uniform_value(r_, o)) {
-      const auto transpose = r_.producer(v_).op;
-      return r_.add(transpose, {o});
-    }
-    while (r_.is_kind(o, op_kind::view)) o = r_.input(o, 0);
-    const value_id scalar = r_.add_literal(laid_out(*r_.constant(o), {}));
-    return lens_.empty() ? scalar : r_.add(op::multibroadcast{lens_}, {scalar});
+    if (const value_id moved = group_.moved(o)) return moved;
+    if (uniform_value(r_, o)) return group_.repeated(o, lens_);
+    const auto transpose = r_.producer(v_).op;
+    return r_.add(transpose, {o});
   }
 
   R& r_;
-  value_id v_, inner_;
+  value_id v_;
   bool transposes_ = false;
   dims lens_;
-  small_vector<std::uint32_t> group_;
-  small_vector<value_id> made_;
+  group_between_views<R> group_;
 };
 
 }  // namespace detail

@@ -14,8 +14,8 @@ struct widened_constant {
 };
 
 /// Large weights that a program stores in 16 bits and multiplies in f32 stay so until kernels are made (pass
-/// `constant_folding` leaves their conversions while `detail::late_widening` lives). A kernel that packs them reads
-/// them here; all others get f32.
+/// `constant_folding` leaves their conversions while `detail::constants_stay_stored` lives). A kernel that packs them
+/// reads them here; all others get f32.
 widened_constant find_widened_constant(const module_graph& graph, value_id v);
 
 }  // namespace kiln

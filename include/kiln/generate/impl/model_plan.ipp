@@ -6,9 +6,9 @@
 #include "kiln/generate/impl/block_tables.hpp"
 #include "kiln/generate/impl/weights/open_weights.hpp"
 #include "kiln/onnx/import.hpp"
+#include "kiln/pass/constants_stay_stored.hpp"
 #include "kiln/pass/fuse_attention.hpp"
 #include "kiln/pass/keep_rows.hpp"
-#include "kiln/pass/late_widening.hpp"
 #include "kiln/runtime/block_reader.hpp"
 #include "kiln/runtime/saved_program.hpp"
 #include "kiln/runtime/stored_block_reader.hpp"
@@ -257,7 +257,7 @@ std::optional<program> joined_program(const program& model, const decoder_ports&
   program p = model;
   pass_options simplify;
   simplify.fuse = false;
-  const kiln::detail::late_widening late(!t.has_device());  // as its compilation
+  const kiln::detail::constants_stay_stored scope(!t.has_device());  // as its compilation
   optimize(p, simplify, {t.passes().forms, {}});
   fuse_attention(p);
   why = join_rows(p, ports, layers, unsure);

@@ -1,5 +1,5 @@
 #include "kiln/onnx/impl/ops/cast.hpp"
-#include "kiln/onnx/impl/ops/common.hpp"
+#include "kiln/onnx/impl/ops/group_norm.hpp"
 
 // Normalizations as reductions and pointwise ops, which fusion recognizes.
 namespace kiln::onnx {
@@ -113,29 +113,15 @@ variables import_skip_rms_norm(node_context& c) {
           ((wide * wide).reduce_mean({-1}) + epsilon).rsqrt(), sum};
 }
 
-// x[batch, channels, ...] normalized over each group of channels in the type `stash`, then in that of `scale` times it
-// plus `offset`, vectors over the channels. All of it has the groups and their channels as dims, so that it is one
-// kernel that reads x once.
-value group_normalized(value x, dtype stash, std::int64_t groups, float epsilon, value scale, value offset) {
-  const dims lens = x.get_shape().lens;
-  const dimension each = lens[1] / groups;
-  dims parts{lens[0], groups, each}, vector{groups, each};
-  ints within{2};
-  for (std::size_t d = 2; d < lens.size(); ++d) {
-    within.push_back(static_cast<std::int64_t>(d) + 1);
-    parts.push_back(lens[d]), vector.push_back(1);
-  }
-  const value y = x.reshape(parts).convert(stash).normalize(within, epsilon).convert(scale.type());
-  return (y * scale.reshape(vector) + offset.reshape(vector)).reshape(lens);
-}
 variables import_group_norm(node_context& c) {
   const value x = c.in(0);
   const dims lens = x.get_shape().lens;
   const std::int64_t groups = c.integer("num_groups", 0);
-  if (groups < 1 || lens.size() < 2) c.malformed("num_groups is positive and the input has channels");
-  if (lens[1].is_constant() && lens[1].value() % groups != 0)
-    c.malformed("num_groups divides the channels, found " + std::to_string(groups) + " groups of " +
-                kiln::to_string(lens[1]) + " channels");
+  const group_norm how{.groups = groups,
+                       .epsilon = c.real("epsilon", 1e-5f),
+                       .stash = c.integer("stash_type", 1) == 1 ? widened(x).type() : x.type(),
+                       .type = x.type()};
+  check_groups(c, how, lens);
   const auto along = [&](value v) {
     if (v.rank() != 1) c.malformed("scale and bias are vectors, found " + kiln::to_string(v.get_shape()));
     // the first version has a scale for each group
@@ -143,8 +129,7 @@ variables import_group_norm(node_context& c) {
       v = v.expect_dims({groups}).unsqueeze({1}).broadcast_to({groups, lens[1] / groups}).reshape({lens[1]});
     return v.expect_dims({lens[1]});
   };
-  const dtype stash = c.integer("stash_type", 1) == 1 ? widened(x).type() : x.type();
-  return {group_normalized(x, stash, groups, c.real("epsilon", 1e-5f), along(c.in(1)), along(c.in(2)))};
+  return {group_normalized(x, how, along(c.in(1)), along(c.in(2)))};
 }
 
 variables import_lp_norm(node_context& c) {

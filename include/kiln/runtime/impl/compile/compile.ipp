@@ -1,7 +1,7 @@
 #include <chrono>
 
 #include "kiln/core/page_memory.hpp"
-#include "kiln/pass/late_widening.hpp"
+#include "kiln/pass/constants_stay_stored.hpp"
 #include "kiln/pass/lent_threads.hpp"
 #include "kiln/runtime/impl/compile/free_constants.hpp"
 #include "kiln/runtime/impl/run/executable_access.hpp"
@@ -142,7 +142,7 @@ executable detail::compile_bound(program p, const target& t, const compile_optio
     lent.emplace([pool = s->pool](std::int64_t parts, const std::function<void(std::int64_t)>& f) {
       pool->parallel_for(parts, [&](std::int64_t part, unsigned) { f(part); });
     });
-  const late_widening late(!t.has_device());
+  const constants_stay_stored scope(!t.has_device());
   for (pass_note& n : optimize(p, passes, t.passes())) {
     for (const text& remark : n.remarks)
       s->report.remarks.push_back(std::string(n.pass) + ": " + std::string(remark.view()));

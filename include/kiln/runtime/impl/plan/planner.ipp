@@ -3,7 +3,7 @@
 
 #include "kiln/core/huge_page.hpp"
 #include "kiln/core/mapped_file.hpp"
-#include "kiln/pass/late_widening.hpp"
+#include "kiln/pass/constants_stay_stored.hpp"
 #include "kiln/runtime/byte_reader.hpp"
 #include "kiln/runtime/impl/compile/free_constants.hpp"
 #include "kiln/runtime/impl/compile/make_step_kernel.hpp"

@@ -1,3 +1,4 @@
+#include "kiln/onnx/impl/ops/group_norm.hpp"
 #include "kiln/onnx/impl/ops/quantize.hpp"
 #include "kiln/op/linear/inverse.hpp"
 
@@ -10,8 +11,6 @@ namespace {
 template <bool Skips> variables import_group_norm(node_context& c) {
   const bool last = c.flag("channels_last", true);
   if (c.in(0).rank() != 4) c.malformed("the input has rank 4");
-  const std::int64_t groups = c.integer("groups", 0);
-  if (groups < 1) c.malformed("groups is positive");
   value sum = c.in(0);
   if constexpr (Skips) {
     const value skip = c.in(3);
@@ -19,10 +18,11 @@ template <bool Skips> variables import_group_norm(node_context& c) {
     if (c.has(4)) sum = last ? sum + c.in(4) : sum.add_along(1, c.in(4));
   }
   const value x = last ? channels_first(sum) : sum;
+  const dtype wide = widened(x).type();
+  const group_norm how{c.integer("groups", 0), c.real("epsilon", 1e-5f), wide, wide};
   const dims lens = x.get_shape().lens;
-  value y = widened(x).reshape({lens[0], groups, product(lens) / (lens[0] * groups)});
-  y = y.normalize({2}, c.real("epsilon", 1e-5f)).reshape(lens);
-  y = y * y.make_along(1, widened(c.in(1))) + y.make_along(1, widened(c.in(2)));
+  check_groups(c, how, lens);
+  value y = group_normalized(x, how, c.in(1).expect_dims({lens[1]}), c.in(2).expect_dims({lens[1]}));
   if (c.flag("activation")) y = y.silu();
   y = y.convert(x.type());
   variables out{last ? channels_last(y) : y};

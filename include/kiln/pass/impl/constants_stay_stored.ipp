@@ -1,4 +1,4 @@
-#include "kiln/pass/late_widening.hpp"
+#include "kiln/pass/constants_stay_stored.hpp"
 
 #include <utility>
 
@@ -7,13 +7,13 @@
 
 namespace kiln::detail {
 namespace {
-thread_local bool late = false;
+thread_local bool stay = false;
 }
 
-late_widening::late_widening(bool wanted) : before_(std::exchange(late, wanted)) {}
-late_widening::~late_widening() { late = before_; }
+constants_stay_stored::constants_stay_stored(bool wanted) : before_(std::exchange(stay, wanted)) {}
+constants_stay_stored::~constants_stay_stored() { stay = before_; }
 
-bool widens_late() { return late; }
+bool constants_stay() { return stay; }
 
 bool is_left_to_widen(const module_graph& m, std::uint32_t i) {
   if (m[i].kind != instruction_kind::op || !m[i].op.is<op::convert>() || m[i].results[0].type != dtype::f32)
