@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "kiln/backend/eigen/eigen_target.hpp"
 #include "kiln/onnx/import.hpp"
+#include "kiln/runtime/executable.hpp"
 #include "versus.hpp"
 
 /// The lists that bench/operators/generate.py writes. A line has fields between tabs: the case's name, the model's file
@@ -116,6 +118,13 @@ inline std::vector<case_row> read_cases(const case_selection& s) {
   for (std::size_t i = 0; i < all.size(); ++i)
     if (i % s.parts == s.part) rows.push_back(std::move(all[i]));
   return rows;
+}
+
+/// A model compiled for as many threads as are selected.
+inline executable load(const case_selection& s, const std::filesystem::path& model) {
+  compile_options options;
+  options.threads = s.threads;
+  return compile(onnx::read_model(model.string()).graph, eigen_target(), options);
 }
 
 inline argument values_of(const input_row& row, dtype type, unsigned seed) {

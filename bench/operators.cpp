@@ -38,6 +38,7 @@ using bench::case_row;
 using bench::clock_type;
 using bench::in_short;
 using bench::inputs_of;
+using bench::load;
 using bench::ms_since;
 using bench::read_file;
 
@@ -46,12 +47,6 @@ struct settings : bench::case_selection {
   double budget_ms = 15;
   bool memory = false;
 };
-
-executable load(const settings& s, const std::filesystem::path& model) {
-  compile_options options;
-  options.threads = s.threads;
-  return compile(onnx::read_model(model.string()).graph, eigen_target(), options);
-}
 
 struct dropped : std::runtime_error {
   using std::runtime_error::runtime_error;

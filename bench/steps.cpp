@@ -40,9 +40,7 @@ void print_steps(const bench::case_row& row, const settings& s, const bench::mac
   const std::filesystem::path model = std::filesystem::path(s.list).parent_path() / row.file;
   const std::string bytes = bench::read_file(model);
   const auto named = bench::inputs_of(row, std::as_bytes(std::span(bytes)));
-  compile_options options;
-  options.threads = s.threads;
-  const executable own = compile(onnx::read_model(model.string()).graph, eigen_target(), options);
+  const executable own = bench::load(s, model);
   std::vector<argument> inputs;
   for (const port& p : own.inputs()) inputs.push_back(named.at(p.name));
   const bindings sizes = bench::sizes_of(own, inputs);

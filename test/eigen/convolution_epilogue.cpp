@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "kiln/backend/eigen/affine.hpp"
 #include "kiln/op/ops.hpp"
 #include "kiln/pass/pipeline.hpp"
 #include "runtime/compare.hpp"
@@ -296,6 +297,30 @@ TEST(convolution_epilogue, a_spelled_gelu_between_products_is_that_op) {
   for (const std::uint32_t i : p.main().order())
     units += p.main()[i].kind == instruction_kind::op && p.main()[i].op.is<op::gelu>();
   EXPECT_EQ(units, 1u);
+}
+
+// They are applied to sums in registers instead of in a pass of their own, which gives the same.
+TEST(convolution_epilogue, activations_are_those_that_kernels_have) {
+  using function = kernels::activation::function;
+  const auto found = [](const operation& op, bool times_argument = false) {
+    const shape full{dtype::f32, {4}};
+    module_graph body;
+    const value_id x = body.add_parameter("x", full);
+    value_id y = body.add_with_shapes(op, {x}, {full});
+    if (times_argument) y = body.add_with_shapes(op::mul{}, {x, y}, {full});
+    body.outputs.push_back(y);
+    return eigen::compiled_activation(body).is;
+  };
+  EXPECT_EQ(found(op::gelu{}), function::gelu);
+  EXPECT_EQ(found(op::gelu{.tanh_approximation = true}), function::gelu_by_tanh);
+  EXPECT_EQ(found(op::gelu{}, true), function::none);
+  EXPECT_EQ(found(op::sigmoid{}), function::sigmoid);
+  EXPECT_EQ(found(op::sigmoid{}, true), function::swish);
+  EXPECT_EQ(found(op::hard_sigmoid{}), function::hard_sigmoid);
+  EXPECT_EQ(found(op::hard_sigmoid{.alpha = 1.0F / 6, .beta = 0.5F}, true), function::hard_swish);
+  EXPECT_EQ(found(op::hard_swish{}), function::hard_swish);
+  EXPECT_EQ(found(op::tanh{}), function::tanh);
+  EXPECT_EQ(found(op::exp{}), function::none);
 }
 
 // Both forms, after biases, in either layout and after products.

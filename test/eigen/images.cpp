@@ -83,17 +83,23 @@ TEST(images, a_reduction_reads_nhwc) {
   EXPECT_THAT(remarks([](const value& x) { return x.softmax(1); }), ::testing::Not(both));
 }
 
-// Norms of all channels and pixels, as exporters spell them over merged dims, leave images as they are laid out.
+// A norm of all channels and pixels, as exporters spell it over merged dims.
+value norm_of_image(builder& b, const value& x, unsigned seed) {
+  const dims lens = x.get_shape().lens;
+  const dimension all = lens[1] * lens[2] * lens[3];
+  const std::int64_t channels = lens[1].value();
+  const value y = x.reshape({lens[0], 1, all}).normalize({2}, 1e-5).reshape(lens);
+  return y * y.make_along(1, weights(b, {channels}, seed)) + y.make_along(1, weights(b, {channels}, seed + 1));
+}
+
+// They leave images as they are laid out.
 TEST(images, norms_over_whole_images) {
-  for (const dims& lens : {dims{1, 5, 61, 57}, {3, 40, 29, 31}, {1, 64, 56, 56}, {8, 33, 30, 17}, {2, 7, 9, 5}})
+  for (const dims& lens :
+       {dims{1, 5, 61, 57}, {3, 40, 29, 31}, {1, 64, 56, 56}, {8, 33, 30, 17}, {2, 7, 9, 5}, {2, 64, 1, 3000}})
     for (const bool last : {false, true}) {
       const auto make = [&](builder& b) {
-        const dimension n = lens[0], all = lens[1] * lens[2] * lens[3];
         const std::int64_t channels = lens[1].value();
-        const auto norm = [&](const value& x, unsigned seed) {
-          const value y = x.reshape({n, 1, all}).normalize({2}, 1e-5).reshape(lens);
-          return y * y.make_along(1, weights(b, {channels}, seed)) + y.make_along(1, weights(b, {channels}, seed + 1));
-        };
+        const auto norm = [&](const value& x, unsigned seed) { return norm_of_image(b, x, seed); };
         value x = layer(b, b.input("x", dtype::f32, lens), channels, 3);
         x = layer(b, norm(x, 5), channels, 1) + norm(x, 7);
         b.output(last ? norm(x, 9) : layer(b, norm(x, 9), 16, 3).reduce_mean({2, 3}));
@@ -108,6 +114,23 @@ TEST(images, norms_over_whole_images) {
         EXPECT_EQ(copies(compile_eigen(make)), 0u);
       }
     }
+}
+
+// The result of a norm is an image that a layer reads in NHWC and one that the caller has in NCHW; what it is added to
+// has elements of other widths, in NCHW.
+TEST(images, norms_that_end_in_both_layouts) {
+  const dims lens{1, 64, 56, 56};
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::u8, dtype::boolean}) {
+    SCOPED_TRACE(to_string(type));
+    const auto make = [&](builder& b) {
+      const value x = layer(b, b.input("x", dtype::f32, lens), 64, 3), other = b.input("other", type, lens);
+      const value y = norm_of_image(b, x, 5) + (type == dtype::f32 ? other : other.convert(dtype::f32));
+      b.output(y);
+      b.output(layer(b, y, 16, 3).reduce_mean({2, 3}));
+    };
+    expect_same(make, close);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
 }
 
 TEST(images, values_that_others_read_too) {

@@ -35,8 +35,9 @@ argument scaled_argument(const dims& lens, unsigned seed, std::int64_t hidden) {
   return random_argument({dtype::f32, lens}, seed, -most, most);
 }
 
-// All results of one layer over inputs of these sizes; the recurrence is the last input, or a constant.
-void build(builder& b, const op::recurrent& r, const sizes& s, bool constant, dtype lengths = dtype::i64) {
+// All results of one layer over inputs of these sizes; the recurrence is a constant, or the last input, perhaps turned.
+void build(builder& b, const op::recurrent& r, const sizes& s, bool constant, dtype lengths = dtype::i64,
+           bool turned = false) {
   const std::int64_t all = r.gates() * s.hidden;
   small_vector<value> in{b.input("x", dtype::f32, {s.steps, s.batch, all}), value(), b.input("bias", dtype::f32, {all}),
                          b.input("h", dtype::f32, {s.batch, s.hidden}), b.input("lengths", lengths, {s.batch})};
@@ -45,6 +46,7 @@ void build(builder& b, const op::recurrent& r, const sizes& s, bool constant, dt
     in.push_back(b.input("peepholes", dtype::f32, {3 * s.hidden}));
   }
   in[1] = constant ? b.constant(scaled_argument({s.hidden, all}, 9, s.hidden).to_literal())
+          : turned ? b.input("recurrence", dtype::f32, {all, s.hidden}).transpose({1, 0})
                    : b.input("recurrence", dtype::f32, {s.hidden, all});
   const value y = b.add(r, in);
   b.output(y);
@@ -95,6 +97,65 @@ TEST(recurrent, equals_the_reference_where_weights_come_from_far) {
       expect_cell(cell_of(kind), {4, batch, 730}, true);
       if (::testing::Test::HasFatalFailure()) return;
     }
+}
+
+argument filled(std::int64_t count, std::int64_t value) {
+  argument a(shape{dtype::i64, {count}});
+  for (std::int64_t& x : a.as<std::int64_t>()) x = value;
+  return a;
+}
+
+// Some steps in one run, and one in each of as many runs that are fed with the states: where weights come from far,
+// neither the direction of a step nor what the step before left in the cache changes a bit.
+TEST(recurrent, gives_the_same_bits_step_by_step) {
+  constexpr std::int64_t steps = 4, hidden = 730;
+  for (const cell_kind kind : {cell_kind::gru, cell_kind::lstm})
+    for (const std::int64_t batch : {1, 2})
+      for (const unsigned threads : {1U, 2U}) {
+        SCOPED_TRACE(::testing::Message() << to_string(kind) << " batch " << batch << " threads " << threads);
+        const op::recurrent r = cell_of(kind);
+        compile_options o = plain_options();
+        o.pool = std::make_shared<thread_pool>(threads);
+        const auto make = [&](builder& b, std::int64_t n) { build(b, r, {n, batch, hidden}, true); };
+        const auto all = [&](builder& b) { make(b, steps); };
+        const executable whole = compile_eigen(all, o), one = compile_eigen([&](builder&b) { make(b, 1); }, o);
+        std::vector<argument> in = random_inputs(all, 3);
+        in[3] = filled(batch, steps);
+        std::vector<argument> expected = whole.run(in), found;
+        std::vector<argument> of_step = in;
+        of_step[3] = filled(batch, 1);
+        for (std::int64_t t = 0; t < steps; ++t) {
+          const auto part = [&](argument& a, std::int64_t row) {
+            return argument(shape{dtype::f32, {1, batch, row}}, a.as<float>().data() + t * batch * row);
+          };
+          of_step[0] = part(in[0], r.gates() * hidden);
+          found = one.run(of_step);
+          expect_close(found[0], part(expected[0], hidden), {0, 0});
+          of_step[2] = found[1];
+          if (kind == cell_kind::lstm) of_step[4] = found[2];
+        }
+        for (std::size_t k = 1; k < found.size(); ++k) expect_close(found[k], expected[k], {0, 0});
+      }
+}
+
+// Weights that are an input are packed in each run, wherever they lie.
+TEST(recurrent, packs_weights_at_an_odd_address) {
+  for (const cell_kind kind : {cell_kind::plain, cell_kind::gru, cell_kind::lstm})
+    for (const bool turned : {false, true})
+      for (const std::int64_t hidden : {5, 64, 75}) {
+        SCOPED_TRACE(::testing::Message() << to_string(kind) << " hidden " << hidden << " turned " << turned);
+        const auto make = [&](builder& b) { build(b, cell_of(kind), {3, 2, hidden}, false, dtype::i64, turned); };
+        std::vector<argument> in = random_inputs(make);
+        in[3] = filled(2, 3);
+        const executable e = compile_eigen(make);
+        const auto expected = e.run(in);
+        const shape of = in.back().get_shape();
+        std::vector<std::byte> moved(static_cast<std::size_t>(of.elements().value()) * sizeof(float) + 1);
+        std::memcpy(moved.data() + 1, in.back().data(), moved.size() - 1);
+        in.back() = argument(of, moved.data() + 1);
+        const auto found = e.run(in);
+        for (std::size_t k = 0; k < found.size(); ++k) expect_close(found[k], expected[k], {0, 0});
+      }
 }
 
 TEST(recurrent, calls_every_function_behind_the_clip) {

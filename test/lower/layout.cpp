@@ -3,6 +3,7 @@
 #include "kiln/lower/layout.hpp"
 
 #include "kiln/lower/layout_plan.hpp"
+#include "kiln/op/sequence/linear_attention.hpp"
 #include "pass/evaluate.hpp"
 
 namespace kiln::test {
@@ -219,6 +220,26 @@ TEST(layout_plan, readers_after_views_want_nchw) {
   EXPECT_LAYOUTS(subpixels, "CCCCC");
   EXPECT_LAYOUTS(turned_back, "CCCCCC");
   EXPECT_LAYOUTS(one_pixel, "CCC");
+}
+
+// The results of an instruction have one layout where their extents are equal, or are NCHW.
+TEST(layout_plan, counts_each_result_of_an_instruction) {
+  const auto count = [](std::int64_t steps) {
+    const program p = built<builder>([&](auto& b) {
+      const auto in = [&](std::string_view name, const dims& lens) { return b.input(name, dtype::f32, lens); };
+      const auto y =
+          b.add(op::linear_attention{}, in("q", {1, steps, 4, 4}), in("k", {1, steps, 4, 4}), in("v", {1, steps, 4, 6}),
+                in("state", {1, 4, 4, 6}), in("decay", {1, steps, 4, 4}), in("beta", {1, steps, 4}));
+      b.output(y);
+      b.output(y.result(1));
+    });
+    const auto role = [](const auto& i) {
+      return i.op.template is<op::linear_attention>() ? layout_role::prefers_nhwc : layout_role::none;
+    };
+    return layout_plan<program>(p, role, 4).count_nhwc();
+  };
+  EXPECT_EQ(count(4), 2u);
+  EXPECT_EQ(count(5), 0u) << "images of other extents than the last state";
 }
 
 TEST(layout_plan, without_roles_everything_is_nchw) {

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "kiln/onnx/import.hpp"
+#include "kiln/op/sequence/recurrent.hpp"
 #include "runtime/compare.hpp"
 
 namespace {
@@ -94,6 +95,28 @@ TEST(allocation, digits_allocates_nothing_from_its_second_run_on) {
     for (dimension d : p.type.lens) collect_symbols(d, symbols);
   for (dimension s : symbols) sizes.bind(s, 3);
   const auto in = inputs_for(e, sizes);
+  auto out = outputs_for(e, in);
+  workspace w = e.make_workspace();
+  e.run(w, in, out);
+  EXPECT_EQ(allocations_in([&] { e.run(w, in, out); }), 0u);
+}
+
+// Weights that are an input are packed in each run, at an odd address too.
+TEST(allocation, a_recurrence_that_each_run_packs_allocates_nothing) {
+  constexpr std::int64_t hidden = 75;
+  op::recurrent cell{.cell = op::cell_kind::plain, .functions = {}, .alpha = {}, .beta = {}};
+  cell.functions.push_back(op::cell_function::tanh);
+  cell.alpha.push_back(1), cell.beta.push_back(1);
+  builder b;
+  const value x = b.input("x", dtype::f32, {3, 2, hidden}), weights = b.input("weights", dtype::f32, {hidden, hidden});
+  const small_vector<value> operands{x, weights, b.input("bias", dtype::f32, {hidden}),
+                                     b.input("h", dtype::f32, {2, hidden}), b.input("lengths", dtype::i64, {2})};
+  b.output(b.add(cell, operands));
+  const executable e = compile(b.finish(), eigen_target(), plain_options());
+  std::vector<argument> in = inputs_for(e, {});
+  std::vector<std::byte> moved(hidden * hidden * sizeof(float) + 1);
+  std::memcpy(moved.data() + 1, in[1].data(), moved.size() - 1);
+  in[1] = argument(in[1].get_shape(), moved.data() + 1);
   auto out = outputs_for(e, in);
   workspace w = e.make_workspace();
   e.run(w, in, out);

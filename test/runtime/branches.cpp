@@ -74,6 +74,38 @@ TEST(branches, small_steps_have_one_thread) {
   EXPECT_EQ(threads_given(1e-6, 1), std::pair(1U, 1U));
 }
 
+TEST(branches, small_steps_have_scratch_for_one_thread) {
+  const auto scratch_given = [](double seconds) {
+    recorder to;
+    to.alone = seconds, to.together = seconds / 2;
+    to.scratch_of_thread = 1 << 16;
+    std::size_t given = 0;
+    to.run = [&](std::string_view, const launch& l) { given = l.scratch.size(); };
+    const auto make = [](builder& b) { b.output(b.input("x", dtype::f32, {8}).exp()); };
+    compile_recorded(make, to).run(random_inputs(make));
+    return given;
+  };
+  EXPECT_LT(scratch_given(1e-6), 1u << 16);
+  EXPECT_GE(scratch_given(4e-6), 1u << 16);
+}
+
+// As where a decoder has one token more behind it.
+TEST(branches, steps_of_equal_sizes_are_not_estimated_again) {
+  recorder to;
+  const auto make = [](builder& b) {
+    b.output(b.input("x", dtype::f32, {dimension::symbol("n")}).exp());
+    b.output(b.input("y", dtype::f32, {8}).sin());
+  };
+  const executable e = compile_recorded(make, to);
+  workspace w;
+  const auto bind = [&](std::int64_t n) { e.bind(w, std::vector<shape>{{dtype::f32, {n}}, {dtype::f32, {8}}}); };
+  bind(40);
+  const auto before = to.estimates;
+  bind(39);
+  EXPECT_GT(to.estimates.at("exp"), before.at("exp"));
+  EXPECT_EQ(to.estimates.at("sin"), before.at("sin"));
+}
+
 // Workers of a pool flush denormals.
 TEST(branches, run_one_by_one_for_a_target_that_keeps_denormals) {
   recorder to;

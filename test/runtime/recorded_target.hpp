@@ -14,13 +14,14 @@ struct seen_launch {
 };
 
 struct recorder {
-  double alone = 1e-3, together = 1e-3;  // estimated seconds of every step, by one thread and by several
-  std::size_t scratch = 256;
+  double alone = 1e-3, together = 1e-3;              // estimated seconds of every step, by one thread and by several
+  std::size_t scratch = 256, scratch_of_thread = 0;  // the latter for each thread but the first
   std::map<std::string, std::size_t, std::less<>> scratch_of;  // of some ops
   bool flushes_denormals = true;
   std::function<void(std::string_view, const launch&)> run;  // in place of the op where it is set
   std::mutex mutex;
   std::vector<std::pair<std::string, seen_launch>> launches;  // by the op's name
+  std::map<std::string, int, std::less<>> estimates;          // how often an op was estimated
 };
 
 /// Pointwise ops over f32, each a step.
@@ -29,11 +30,13 @@ class recorded_kernel final : public kernel {
   recorded_kernel(const operation& op, recorder& to) : op_(op), to_(to) {}
   std::string name() const override { return std::string(op_.name()); }
   double estimated_seconds(std::span<const tensor>, std::span<const tensor>, unsigned threads) const override {
+    const std::lock_guard lock(to_.mutex);
+    ++to_.estimates[name()];
     return threads == 1 ? to_.alone : to_.together;
   }
-  std::size_t scratch_bytes(std::span<const tensor>, std::span<const tensor>, unsigned) const override {
+  std::size_t scratch_bytes(std::span<const tensor>, std::span<const tensor>, unsigned threads) const override {
     const auto own = to_.scratch_of.find(op_.name());
-    return own == to_.scratch_of.end() ? to_.scratch : own->second;
+    return (own == to_.scratch_of.end() ? to_.scratch : own->second) + (threads - 1) * to_.scratch_of_thread;
   }
   void run(const launch& l) const override {
     const auto range = [](const tensor& t) {

@@ -47,7 +47,7 @@ template <class Program> class layout_plan {
   /// The number of results in NHWC.
   constexpr std::size_t count_nhwc() const {
     std::size_t n = 0;
-    for (const bool one : nhwc_) n += one;
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) n += nhwc_[i] ? graph_[i].results.size() : 0;
     return n;
   }
 

@@ -6,23 +6,6 @@ namespace {
 
 using namespace kiln::testing;
 
-template <class T> void check(const conv_problem& p) {
-  check_problem<T>(p, [&](const auto& with, bool in_nhwc, bool out_nhwc) {
-    with(conv_method::direct_channels);
-    // the others convert by the same code
-    if (in_nhwc == out_nhwc) with(conv_method::im2col);
-    if (in_nhwc == out_nhwc && p.group_inputs() == 1) with(conv_method::depthwise_nchw);
-    if (in_nhwc == out_nhwc && direct_rows_convolution<T>::serves(p)) with(conv_method::direct_rows);
-    if (!in_nhwc && winograd_1d_convolution<T>::serves(p)) with(conv_method::winograd_1d);
-    if (nhwc_gemm_convolution<T>::serves(p)) with(conv_method::nhwc_gemm);
-    if (winograd_convolution<T, 2>::serves(p) || winograd_convolution<T, 2, 5>::serves(p) ||
-        winograd_convolution<T, 2, 3, 2>::serves(p) || winograd_convolution<T, 2, 5, 2>::serves(p))
-      with(conv_method::winograd_2x2);
-    if (winograd_convolution<T, 4>::serves(p)) with(conv_method::winograd_4x4);
-    if (in_nhwc && depthwise_nhwc_convolution<T>::serves(p)) with(conv_method::depthwise_nhwc);
-  });
-}
-
 template <class T> class convolution_test : public testing::Test {};
 TYPED_TEST_SUITE(convolution_test, convolved);
 
@@ -31,19 +14,19 @@ TYPED_TEST(convolution_test, kernels_strides_pads_dilations) {
     for (std::int64_t stride : {1, 2, 3})
       for (std::int64_t pad : {0, 1, 2})
         for (std::int64_t dilation : {1, 2})
-          check<TypeParam>(plane(1, 3, 20, 1, 13, 17, kernel, stride, pad, dilation));
+          check_all_methods<TypeParam>(plane(1, 3, 20, 1, 13, 17, kernel, stride, pad, dilation));
 }
 
 TYPED_TEST(convolution_test, channel_counts) {
   for (std::int64_t out : {1, 5, 8, 16, 17, 31, 47, 64, 65, 130})
-    for (std::int64_t in : {1, 4}) check<TypeParam>(plane(1, in, out, 1, 9, 10, 3, 1, 1));
+    for (std::int64_t in : {1, 4}) check_all_methods<TypeParam>(plane(1, in, out, 1, 9, 10, 3, 1, 1));
 }
 
 TYPED_TEST(convolution_test, images_wider_than_a_panel) {
-  check<TypeParam>(plane(2, 2, 18, 1, 30, 75, 3, 1, 1));
-  check<TypeParam>(plane(1, 3, 9, 1, 60, 131, 5, 2, 2));
-  check<TypeParam>(plane(1, 1, 3, 1, 70, 300, 3, 1, 1));
-  check<TypeParam>(plane(3, 20, 70, 1, 31, 33, 1));
+  check_all_methods<TypeParam>(plane(2, 2, 18, 1, 30, 75, 3, 1, 1));
+  check_all_methods<TypeParam>(plane(1, 3, 9, 1, 60, 131, 5, 2, 2));
+  check_all_methods<TypeParam>(plane(1, 1, 3, 1, 70, 300, 3, 1, 1));
+  check_all_methods<TypeParam>(plane(3, 20, 70, 1, 31, 33, 1));
 }
 
 // Rows by columns and parts of the channels; a window wider than these columns.
@@ -51,25 +34,26 @@ TYPED_TEST(convolution_test, long_rows) {
   for (conv_problem p : {plane(2, 3, 70, 1, 1, 401, 7, 5, 5, 4), plane(2, 6, 60, 3, 1, 130, 2, 1, 5, 90),
                          plane(1, 1, 131, 1, 1, 1100, 3, 1, 5)}) {
     p.kernel[1] = 1, p.pad_begin[1] = p.pad_end[1] = 0;
-    check<TypeParam>(p);
+    check_all_methods<TypeParam>(p);
   }
 }
 
 // Products that a matrix unit takes where there is one.
 TYPED_TEST(convolution_test, large_products) {
-  check<TypeParam>(plane(1, 130, 150, 1, 19, 17, 1));
-  check<TypeParam>(plane(2, 140, 260, 2, 12, 12, 1));
-  check<TypeParam>(plane(2, 70, 260, 1, 23, 22, 3, 2, 1));
-  check<TypeParam>(plane(1, 130, 200, 1, 33, 31, 1, 2));
-  check<TypeParam>(plane(2, 20, 200, 1, 30, 13, 5, 1, 2, 2));
+  check_all_methods<TypeParam>(plane(1, 130, 150, 1, 19, 17, 1));
+  check_all_methods<TypeParam>(plane(2, 140, 260, 2, 12, 12, 1));
+  check_all_methods<TypeParam>(plane(2, 70, 260, 1, 23, 22, 3, 2, 1));
+  check_all_methods<TypeParam>(plane(1, 130, 200, 1, 33, 31, 1, 2));
+  check_all_methods<TypeParam>(plane(2, 20, 200, 1, 30, 13, 5, 1, 2, 2));
 }
 
 TYPED_TEST(convolution_test, groups) {
   for (std::int64_t groups : {2, 4}) {
-    check<TypeParam>(plane(2, 8, 12, groups, 7, 9, 3, 1, 1));
-    check<TypeParam>(plane(2, 8, 140, groups, 7, 7, 1));
+    check_all_methods<TypeParam>(plane(2, 8, 12, groups, 7, 9, 3, 1, 1));
+    check_all_methods<TypeParam>(plane(2, 8, 140, groups, 7, 7, 1));
   }
-  check<TypeParam>(plane(1, 240, 240, 2, 14, 9, 3, 1, 1));  // 1 MiB of weights: strip after strip of a group
+  check_all_methods<TypeParam>(
+      plane(1, 240, 240, 2, 14, 9, 3, 1, 1));  // 1 MiB of weights: strip after strip of a group
 }
 
 // Outputs of a group that take one vector of some level, whole or in part; rows narrower than a tile, as wide as two
@@ -77,65 +61,12 @@ TYPED_TEST(convolution_test, groups) {
 TYPED_TEST(convolution_test, groups_of_one_vector) {
   for (const std::int64_t outputs : {3, 4, 8, 16})
     for (const std::int64_t width : {1, 5, 7, 13, 29})
-      check<TypeParam>(plane(2, 16, 2 * outputs, 2, 5, width, 3, 1, 1));
-  check<TypeParam>(plane(1, 27, 33, 3, 15, 17, 3, 2, 1));
-  check<TypeParam>(plane(1, 16, 10, 1, 8, 31, 5, 1, 2));
-  check<TypeParam>(plane(1, 30, 24, 3, 15, 16, 3, 1, 2, 2));
-  check<TypeParam>(plane(2, 32, 32, 2, 9, 9, 3, 1));
-  check<TypeParam>(plane(1, 32, 32, 2, 15, 15, 1, 2));
-}
-
-TYPED_TEST(convolution_test, depthwise) {
-  for (std::int64_t multiplier : {1, 2})
-    for (std::int64_t stride : {1, 2, 3})
-      for (std::int64_t width : {1, 5, 16, 33, 64, 100, 129})
-        check<TypeParam>(plane(2, 6, 6 * multiplier, 6, 11, width, 3, stride, 1));
-  check<TypeParam>(plane(1, 40, 40, 40, 14, 14, 5, 1, 4, 2));
-  // blocks of rows and pixels, at the borders of images smaller than they are, too
-  for (const std::int64_t side : {3, 5})
-    for (const std::int64_t stride : {1, 2})
-      for (const std::int64_t extent : {1, 2, 4, 7, 18})
-        check<TypeParam>(plane(2, 37, 37, 37, extent + 3, extent, side, stride, side / 2));
-  conv_problem uneven = plane(1, 20, 20, 20, 9, 11, 5, 2);
-  uneven.pad_begin = {0, 0, 3}, uneven.pad_end = {0, 4, 1};
-  check<TypeParam>(uneven);
-  check<TypeParam>(plane(1, 2, 2, 2, 200, 90, 3, 1, 1));  // several strips
-  check<TypeParam>(plane(1, 2, 4, 2, 151, 70, 7, 1, 3));
-  // few rows by columns, and rows that do not stay in a cache
-  for (conv_problem p : {plane(1, 37, 37, 37, 1, 203, 3, 1, 4, 4), plane(2, 150, 150, 150, 1, 1301, 3, 1, 2, 2),
-                         plane(1, 20, 20, 20, 1, 90, 7, 3, 5), plane(1, 5, 5, 5, 1, 40, 3, 1, 30, 30)}) {
-    p.kernel[1] = 1, p.pad_begin[1] = p.pad_end[1] = 0;
-    check<TypeParam>(p);
-  }
-}
-
-TYPED_TEST(convolution_test, depthwise_in_three_dimensions) {
-  for (const std::int64_t stride : {1, 2})
-    for (const std::int64_t dilation : {1, 2})
-      for (const std::int64_t kernel : {1, 3}) {
-        conv_problem p{.batch = 2, .in_channels = 3, .out_channels = 6, .groups = 3};
-        p.input = {6, 7, 19};
-        p.kernel = {3, kernel, kernel};
-        p.stride = {stride, 1, stride};
-        p.dilation = {dilation, 1, dilation};
-        p.pad_begin = {1, kernel / 2, 0};
-        p.pad_end = {2, kernel / 2, 1};
-        check<TypeParam>(p);
-      }
-  conv_problem flat{.batch = 1, .in_channels = 2, .out_channels = 2, .groups = 2};  // planes of their own
-  flat.input = {4, 9, 33};
-  flat.kernel = {1, 3, 3};
-  flat.pad_begin = flat.pad_end = {0, 1, 1};
-  check<TypeParam>(flat);
-  conv_problem outside = flat;  // windows wholly in the padding
-  outside.kernel = {2, 3, 3};
-  outside.pad_begin = {3, 1, 1};
-  check<TypeParam>(outside);
-  conv_problem strips = flat;
-  strips.input = {3, 90, 60};
-  strips.kernel = {3, 5, 5};
-  strips.pad_begin = strips.pad_end = {1, 2, 2};
-  check<TypeParam>(strips);
+      check_all_methods<TypeParam>(plane(2, 16, 2 * outputs, 2, 5, width, 3, 1, 1));
+  check_all_methods<TypeParam>(plane(1, 27, 33, 3, 15, 17, 3, 2, 1));
+  check_all_methods<TypeParam>(plane(1, 16, 10, 1, 8, 31, 5, 1, 2));
+  check_all_methods<TypeParam>(plane(1, 30, 24, 3, 15, 16, 3, 1, 2, 2));
+  check_all_methods<TypeParam>(plane(2, 32, 32, 2, 9, 9, 3, 1));
+  check_all_methods<TypeParam>(plane(1, 32, 32, 2, 15, 15, 1, 2));
 }
 
 // Planes of shuffled channels and of a part of a concatenation: runs of channels of which a product takes what it
@@ -167,8 +98,8 @@ TYPED_TEST(convolution_test, planes_that_lie_apart) {
 }
 
 TYPED_TEST(convolution_test, deep_sums_are_cut) {
-  check<TypeParam>(plane(1, 400, 70, 1, 7, 7, 3, 1, 1));
-  check<TypeParam>(plane(1, 1700, 20, 1, 5, 5, 1));
+  check_all_methods<TypeParam>(plane(1, 400, 70, 1, 7, 7, 3, 1, 1));
+  check_all_methods<TypeParam>(plane(1, 1700, 20, 1, 5, 5, 1));
 }
 
 TYPED_TEST(convolution_test, asymmetric_pads_and_rectangles) {
@@ -179,10 +110,10 @@ TYPED_TEST(convolution_test, asymmetric_pads_and_rectangles) {
   p.dilation = {1, 3, 2};
   p.pad_begin = {0, 3, 0};
   p.pad_end = {0, 0, 4};
-  check<TypeParam>(p);
+  check_all_methods<TypeParam>(p);
   p.pad_begin = {0, 0, 9};  // more padding than the kernel reaches
   p.pad_end = {0, 7, 1};
-  check<TypeParam>(p);
+  check_all_methods<TypeParam>(p);
 }
 
 TYPED_TEST(convolution_test, one_and_three_dimensions) {
@@ -191,7 +122,7 @@ TYPED_TEST(convolution_test, one_and_three_dimensions) {
   line.kernel = {1, 1, 7};
   line.stride = {1, 1, 2};
   line.pad_begin = line.pad_end = {0, 0, 3};
-  check<TypeParam>(line);
+  check_all_methods<TypeParam>(line);
   conv_problem volume{.batch = 2, .in_channels = 3, .out_channels = 17};
   volume.input = {6, 7, 8};
   volume.kernel = {3, 2, 3};
@@ -199,44 +130,49 @@ TYPED_TEST(convolution_test, one_and_three_dimensions) {
   volume.dilation = {2, 1, 1};
   volume.pad_begin = {2, 0, 1};
   volume.pad_end = {1, 1, 1};
-  check<TypeParam>(volume);
+  check_all_methods<TypeParam>(volume);
   volume.pad_begin = volume.pad_end = {};
-  check<TypeParam>(volume);
+  check_all_methods<TypeParam>(volume);
   volume.groups = volume.in_channels = volume.out_channels = 4;
-  check<TypeParam>(volume);
+  check_all_methods<TypeParam>(volume);
 }
 
 TYPED_TEST(convolution_test, empty) {
-  check<TypeParam>(plane(0, 3, 4, 1, 5, 5, 3));
-  check<TypeParam>(plane(1, 3, 4, 1, 2, 2, 3));         // the kernel does not fit
-  check<TypeParam>(plane(1, 0, 20, 1, 5, 5, 3, 1, 1));  // no input channels: zeros, then the epilogue
-  check<TypeParam>(plane(2, 9, 7, 1, 0, 4, 3, 1, 2));   // nothing but padding
-  check<TypeParam>(plane(2, 9, 7, 1, 4, 0, 5, 1, 3));
+  check_all_methods<TypeParam>(plane(0, 3, 4, 1, 5, 5, 3));
+  check_all_methods<TypeParam>(plane(0, 3, 8, 1, 20, 20, 5));
+  check_all_methods<TypeParam>(plane(0, 64, 32, 2, 9, 8, 1));
+  for (const std::int64_t kernel : {3, 5})
+    for (const std::int64_t stride : {1, 2})
+      check_all_methods<TypeParam>(plane(0, 20, 34, 1, 12, 13, kernel, stride, kernel / 2));
+  check_all_methods<TypeParam>(plane(1, 3, 4, 1, 2, 2, 3));         // the kernel does not fit
+  check_all_methods<TypeParam>(plane(1, 0, 20, 1, 5, 5, 3, 1, 1));  // no input channels: zeros, then the epilogue
+  check_all_methods<TypeParam>(plane(2, 9, 7, 1, 0, 4, 3, 1, 2));   // nothing but padding
+  check_all_methods<TypeParam>(plane(2, 9, 7, 1, 4, 0, 5, 1, 3));
 }
 
 TYPED_TEST(convolution_test, padding_beyond_a_tile) {
   conv_problem p = plane(2, 20, 34, 2, 9, 11, 3);
   p.pad_begin = {0, 8, 0}, p.pad_end = {0, 0, 13};
-  check<TypeParam>(p);
+  check_all_methods<TypeParam>(p);
   p.kernel = {1, 5, 5};
   p.pad_begin = {0, 0, 13}, p.pad_end = {0, 9, 1};
-  check<TypeParam>(p);
+  check_all_methods<TypeParam>(p);
   p.stride = {1, 2, 2};
-  check<TypeParam>(p);
+  check_all_methods<TypeParam>(p);
   p.kernel = {1, 3, 3};
-  check<TypeParam>(p);
+  check_all_methods<TypeParam>(p);
   p.pad_begin = {0, 0, 0}, p.pad_end = {0, 1, 1};
-  check<TypeParam>(p);
+  check_all_methods<TypeParam>(p);
 }
 
 TYPED_TEST(convolution_test, tiles_in_blocks_that_workers_share_or_keep) {
-  check<TypeParam>(plane(1, 20, 70, 1, 23, 30, 3, 1, 1));
-  check<TypeParam>(plane(3, 17, 130, 1, 6, 5, 3, 1, 1));
-  check<TypeParam>(plane(2, 16, 16, 1, 33, 33, 3, 1, 0));
-  check<TypeParam>(plane(1, 20, 70, 1, 23, 30, 5, 1, 2));
-  check<TypeParam>(plane(3, 17, 130, 1, 6, 5, 5, 1, 3));
-  check<TypeParam>(plane(1, 20, 70, 1, 46, 59, 3, 2, 1));
-  check<TypeParam>(plane(3, 17, 130, 1, 12, 10, 5, 2, 2));
+  check_all_methods<TypeParam>(plane(1, 20, 70, 1, 23, 30, 3, 1, 1));
+  check_all_methods<TypeParam>(plane(3, 17, 130, 1, 6, 5, 3, 1, 1));
+  check_all_methods<TypeParam>(plane(2, 16, 16, 1, 33, 33, 3, 1, 0));
+  check_all_methods<TypeParam>(plane(1, 20, 70, 1, 23, 30, 5, 1, 2));
+  check_all_methods<TypeParam>(plane(3, 17, 130, 1, 6, 5, 5, 1, 3));
+  check_all_methods<TypeParam>(plane(1, 20, 70, 1, 46, 59, 3, 2, 1));
+  check_all_methods<TypeParam>(plane(3, 17, 130, 1, 12, 10, 5, 2, 2));
 }
 
 TYPED_TEST(convolution_test, filtered_images_of_few_tiles) {
@@ -248,17 +184,17 @@ TYPED_TEST(convolution_test, filtered_images_of_few_tiles) {
           conv_problem p =
               plane(1 + extent % 3, in, out, 1, stride * extent, stride * (10 - extent), kernel, stride, pad);
           p.near_weights = pad != 1;
-          check<TypeParam>(p);
+          check_all_methods<TypeParam>(p);
         }
         in = in % 70 + 11, out = out % 70 + 13;
       }
 }
 
 TYPED_TEST(convolution_test, filtered_groups) {
-  check<TypeParam>(plane(2, 36, 140, 2, 13, 12, 3, 1, 1));
-  check<TypeParam>(plane(1, 60, 57, 3, 11, 13, 5, 1, 2));
-  check<TypeParam>(plane(2, 36, 140, 2, 25, 24, 3, 2, 1));
-  check<TypeParam>(plane(1, 60, 57, 3, 21, 27, 5, 2, 2));
+  check_all_methods<TypeParam>(plane(2, 36, 140, 2, 13, 12, 3, 1, 1));
+  check_all_methods<TypeParam>(plane(1, 60, 57, 3, 11, 13, 5, 1, 2));
+  check_all_methods<TypeParam>(plane(2, 36, 140, 2, 25, 24, 3, 2, 1));
+  check_all_methods<TypeParam>(plane(1, 60, 57, 3, 21, 27, 5, 2, 2));
 }
 
 TEST(convolution, workers_share_weights_that_each_block_would_read_again) {

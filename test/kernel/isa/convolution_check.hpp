@@ -125,6 +125,24 @@ template <class T, class Each> void check_problem(const conv_problem& p, const E
   }
 }
 
+/// Checks each method that serves a problem.
+template <class T> void check_all_methods(const conv_problem& p) {
+  check_problem<T>(p, [&](const auto& with, bool in_nhwc, bool out_nhwc) {
+    with(conv_method::direct_channels);
+    // the others convert by the same code
+    if (in_nhwc == out_nhwc) with(conv_method::im2col);
+    if (in_nhwc == out_nhwc && p.group_inputs() == 1) with(conv_method::depthwise_nchw);
+    if (in_nhwc == out_nhwc && direct_rows_convolution<T>::serves(p)) with(conv_method::direct_rows);
+    if (!in_nhwc && winograd_1d_convolution<T>::serves(p)) with(conv_method::winograd_1d);
+    if (nhwc_gemm_convolution<T>::serves(p)) with(conv_method::nhwc_gemm);
+    if (winograd_convolution<T, 2>::serves(p) || winograd_convolution<T, 2, 5>::serves(p) ||
+        winograd_convolution<T, 2, 3, 2>::serves(p) || winograd_convolution<T, 2, 5, 2>::serves(p))
+      with(conv_method::winograd_2x2);
+    if (winograd_convolution<T, 4>::serves(p)) with(conv_method::winograd_4x4);
+    if (in_nhwc && depthwise_nhwc_convolution<T>::serves(p)) with(conv_method::depthwise_nhwc);
+  });
+}
+
 /// A problem of square kernels.
 constexpr conv_problem plane(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t groups,
                              std::int64_t height, std::int64_t width, std::int64_t kernel, std::int64_t stride = 1,

@@ -150,6 +150,28 @@ TYPED_TEST(gemm_test, blocks_of_far_panels_that_some_rows_meet_are_short) {
       for (const std::int64_t n : {430, 1500}) check<TypeParam>(pool, m, n, k, 1, right_operand::packed);
 }
 
+// When the first tile of rows has its last sums, those of the last row lack just the last block. (All factors are 1;
+// the first panel aside, which may begin with still shorter blocks.)
+TYPED_TEST(gemm_test, far_panels_are_multiplied_in_short_blocks) {
+  constexpr std::int64_t m = 31, n = 300, k = 1000;
+  kiln::thread_pool pool(1);
+  const std::vector<TypeParam> ones(static_cast<std::size_t>(k * n), TypeParam(1));
+  std::vector<TypeParam> packed(static_cast<std::size_t>(packed_b_size<TypeParam>(k, n))),
+      c(static_cast<std::size_t>(m * n)), scratch(static_cast<std::size_t>(gemm_scratch_size<TypeParam>(m, n, k, 1)));
+  pack_b(pool, packed.data(), ones.data(), n, 1, k, n);
+  gemm_problem<TypeParam> p{.m = m, .n = n, .k = k};
+  p.a = ones.data(), p.a_row = k, p.b = packed.data(), p.c = c.data(), p.c_row = n;
+  p.matrix_unit = false;
+  TypeParam before(0);
+  gemm(pool, p, scratch.data(),
+       [&](std::int64_t row0, std::int64_t, std::int64_t, std::int64_t, TypeParam* at, std::ptrdiff_t step) {
+         if (row0 == 0) before = at[(m - 1) * step];
+       });
+  const std::int64_t block = far_depth_block<TypeParam>(k, m);
+  EXPECT_EQ(before, static_cast<TypeParam>((ceil_div(k, block) - 1) * block));
+  EXPECT_EQ(c.back(), static_cast<TypeParam>(k));
+}
+
 // Of a right operand that exceeds the second-level cache, a few rows read several parts of the depth side by side.
 TYPED_TEST(gemm_test, few_rows_stream_parts_of_the_depth) {
   ASSERT_EQ(streamed_parts(1, true), 4);
@@ -356,15 +378,17 @@ TEST(gemm, packed_panels_are_zero_padded_whole_vectors) {
 }
 
 TEST(gemm_split, few_tasks_are_shared_evenly) {
-  const auto tasks = [](std::int64_t m, std::int64_t panels, unsigned workers) {
-    gemm_problem<float> p{.m = m, .n = panels * register_tile<float>::width, .k = 64};
+  const auto tasks = [](std::int64_t m, std::int64_t panels, unsigned workers, std::int64_t batch = 1) {
+    gemm_problem<float> p{.m = m, .n = panels * register_tile<float>::width, .k = 64, .batch = batch};
     const gemm_split<float> split(p, true, workers, 48, 128);
-    return split.panels * split.chunks;
+    return batch * split.panels * split.chunks;
   };
   EXPECT_EQ(tasks(169, 1, 2), 4);
   EXPECT_EQ(tasks(49, 3, 2), 6);
   EXPECT_EQ(tasks(20, 3, 2), 3);  // rows too few to cut
   EXPECT_EQ(tasks(169, 1, 1), 2);
+  EXPECT_EQ(tasks(169, 2, 2), 8);      // as many rows for each worker
+  EXPECT_EQ(tasks(169, 2, 2, 2), 12);  // of one matrix: workers have some of several anyway
 }
 
 }  // namespace

@@ -28,9 +28,17 @@ template <class T> struct gemm_split {
     return by_panels ? place{matrix, slow, fast} : place{matrix, fast, slow};
   }
 
+  /// Whether tasks run over the chunks first.
+  static bool prefers_panels(const gemm_problem<T>& p, bool packed) {
+    return p.n > p.m && (!packed || comes_from_far(p));
+  }
+
   gemm_split(const gemm_problem<T>& p, bool packed, unsigned workers, std::int64_t least_rows, std::int64_t most_rows)
+      : gemm_split(p, packed, workers, least_rows, most_rows, prefers_panels(p, packed)) {}
+  gemm_split(const gemm_problem<T>& p, bool packed, unsigned workers, std::int64_t least_rows, std::int64_t most_rows,
+             bool panel_by_panel)
       : panels(ceil_div(p.n, register_tile<T>::width)),
-        by_panels(p.n > p.m && (!packed || comes_from_far(p))),
+        by_panels(panel_by_panel),
         n_(p.n),
         vectors_(register_tile<T>::vectors) {
     if (!packed) {
@@ -47,8 +55,9 @@ template <class T> struct gemm_split {
       return tasks < 8 * many && tasks % many != 0;
     };
     while (uneven() && p.m >= (chunks + 1) * least_rows / 2) ++chunks;
-    // As many rows for each worker: then it also has the rows that it wrote in the layer before.
-    if (const std::int64_t even = round_up(chunks, many); packed && !by_panels && p.m >= even * least_rows / 2)
+    // As many rows of one matrix for each worker: then it also has the rows that it wrote in the layer before.
+    if (const std::int64_t even = round_up(chunks, many);
+        packed && p.batch == 1 && !by_panels && p.m >= even * least_rows / 2)
       chunks = even;
     chunk_rows = ceil_div(p.m, chunks);
     chunks = ceil_div(p.m, chunk_rows);

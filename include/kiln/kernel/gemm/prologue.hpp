@@ -68,9 +68,7 @@ template <class T> std::int64_t most_prologue_rows(const gemm_problem<T>& p) {
 /// How a GEMM of one matrix after a prologue is cut: the panels of a chunk are adjacent tasks, so that a worker
 /// transforms its rows once, and they stay in L2 meanwhile.
 template <class T> gemm_split<T> prologue_split(const gemm_problem<T>& p, unsigned workers) {
-  gemm_split<T> split(p, true, workers, least_prologue_rows, most_prologue_rows(p));
-  split.by_panels = false;
-  return split;
+  return {p, true, workers, least_prologue_rows, most_prologue_rows(p), false};
 }
 
 /// Elements of a worker's transformed rows.

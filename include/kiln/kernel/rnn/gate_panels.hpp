@@ -1,6 +1,5 @@
 #pragma once
 #include <cstring>
-#include <vector>
 
 #include "kiln/kernel/gemm/gemm.hpp"
 
@@ -26,25 +25,12 @@ template <int Gates> struct gate_panels {
       float* const out = to + panel * hidden * width;
       const std::int64_t first = panel * units, wanted = std::min<std::int64_t>(units, hidden - first);
       const bool aligned = reinterpret_cast<std::uintptr_t>(from) % alignof(float) == 0;
-      std::vector<float> lines(aligned ? 0 : static_cast<std::size_t>(wanted * hidden));
       for (int g = 0; g < Gates; ++g) {
         const std::byte* const in = from + ((gate + g) * hidden + first) * col * each;
-        if (aligned) {
+        if (aligned)
           pack_gate(out, g, reinterpret_cast<const float*>(in), row, col, hidden, wanted);
-          continue;
-        }
-        // units, or steps of the depth, whose elements are adjacent are copied whole
-        const bool by_units = row == 1, by_steps = col == 1 && !by_units;
-        const std::int64_t many = by_units ? wanted : hidden, length = by_units ? hidden : wanted;
-        for (std::int64_t i = 0; i < many; ++i) {
-          const std::byte* const line = in + i * (by_units ? col : row) * each;
-          float* const copy = lines.data() + i * length;
-          if (by_units || by_steps)
-            std::memcpy(copy, line, static_cast<std::size_t>(length) * sizeof(float));
-          else
-            for (std::int64_t j = 0; j < length; ++j) std::memcpy(copy + j, line + j * col * each, sizeof(float));
-        }
-        pack_gate(out, g, lines.data(), by_units ? 1 : wanted, by_units ? hidden : 1, hidden, wanted);
+        else
+          pack_unaligned_gate(out, g, in, row * each, col * each, hidden, wanted);
       }
     });
   }
@@ -67,11 +53,13 @@ template <int Gates> struct gate_panels {
   }
 
  private:
+  static void zero_units(float* out, int g, std::int64_t hidden) {
+    for (std::int64_t k = 0; k < hidden; ++k) std::fill_n(out + k * width + g * units, units, 0.0F);
+  }
   // `wanted` units of gate g of a panel; `in` is the first one's first element.
   static void pack_gate(float* out, int g, const float* in, std::ptrdiff_t row, std::ptrdiff_t col, std::int64_t hidden,
                         std::int64_t wanted) {
-    if (wanted != units)
-      for (std::int64_t k = 0; k < hidden; ++k) std::fill_n(out + k * width + g * units, units, 0.0F);
+    if (wanted != units) zero_units(out, g, hidden);
     if (row == 1) {
       transpose_block(in, col, out + g * units, width, wanted, hidden);
     } else if (col == 1) {
@@ -80,6 +68,14 @@ template <int Gates> struct gate_panels {
       for (std::int64_t k = 0; k < hidden; ++k)
         for (std::int64_t u = 0; u < wanted; ++u) out[k * width + g * units + u] = in[k * row + u * col];
     }
+  }
+  // The same at any address; steps in bytes.
+  static void pack_unaligned_gate(float* out, int g, const std::byte* in, std::ptrdiff_t row, std::ptrdiff_t col,
+                                  std::int64_t hidden, std::int64_t wanted) {
+    if (wanted != units) zero_units(out, g, hidden);
+    for (std::int64_t k = 0; k < hidden; ++k)
+      for (std::int64_t u = 0; u < wanted; ++u)
+        std::memcpy(out + k * width + g * units + u, in + k * row + u * col, sizeof(float));
   }
 };
 

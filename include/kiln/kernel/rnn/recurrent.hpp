@@ -181,14 +181,17 @@ template <class Cell, class Functions> class recurrence {
     // A part's share of the weights stays in its core's cache, beside states and inputs, up to three quarters of that.
     // Of a larger one the panels that the step before took last are there, which are the first ones of this step.
     const std::int64_t near = own_cache_bytes() / 4 * 3 / static_cast<std::int64_t>(sizeof(float));
+    // which decides the order of summing: it is the same for all panels and steps
+    const bool far = (end - begin) * size > near;
     const bool back = step % 2 == 1;
     const float* const packed = p_.recurrence + (First ? 0 : Cell::first::size(p_.hidden));
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t panel = back ? end - 1 - (i - begin) : i;
       const float* const b = packed + panel * size;
-      const bool far = (end - begin) * size > near && (i + 1 - begin) * size > near;
+      const bool left_near = step != 0 && (i + 1 - begin) * size <= near;
       coming_block<float> next;
-      if (far && i + 1 < end) next = {back ? b - size : b + size, Panels::width, p_.hidden, Panels::width};
+      if (far && !left_near && i + 1 < end)
+        next = {back ? b - size : b + size, Panels::width, p_.hidden, Panels::width};
       block_shares<float> shares(next, ceil_div(those.count, Panels::rows), p_.hidden);
       even_blocks(those.count, Panels::rows).each([&](std::int64_t row0, int count) {
         place places[Panels::rows];

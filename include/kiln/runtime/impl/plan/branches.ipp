@@ -193,12 +193,14 @@ void find_groups(plan& p) {
   }
 }
 
-void choose_alone(const plan& p, std::span<const tensor> tensors, std::span<const std::int64_t> sizes, unsigned threads,
-                  std::vector<std::uint8_t>& to) {
+void choose_alone(const plan& p, std::span<const tensor> tensors, std::span<const std::uint8_t> changed,
+                  std::span<const std::int64_t> sizes, unsigned threads, std::vector<std::uint8_t>& to) {
   constexpr double fork = 1e-6;  // and what the threads fetch of each other's lines
-  to.assign(p.steps.size(), 0);
-  if (threads == 1) return;
+  to.resize(p.steps.size(), 0);
+  if (threads == 1) return std::fill(to.begin(), to.end(), std::uint8_t{0});
   for (std::size_t i = 0; i < p.steps.size(); ++i) {
+    const auto of_step = changed.subspan(p.steps[i].first_operand, p.steps[i].inputs + p.steps[i].outputs);
+    if (std::find(of_step.begin(), of_step.end(), 1) == of_step.end()) continue;
     const step_seconds found = seconds_of(p.steps[i], tensors, sizes, 1);
     const bool known = found.own > 0 || flops_of(p.steps[i], sizes) > 0;
     to[i] = known && (found.own > 0 ? found.own : found.counted) * (1 - 1.0 / threads) < fork;

@@ -116,7 +116,7 @@ template <class ShapeAt> void planned_program::evaluate_sizes(run_memory& w, Sha
 
 void planned_program::take_sizes(run_memory& w) const {
   make_tensors(plan_, w);
-  choose_alone(plan_, w.tensors, w.sizes, where_ ? 1 : pool_.size(), w.alone);
+  choose_alone(plan_, w.tensors, w.changed, w.sizes, where_ ? 1 : pool_.size(), w.alone);
 }
 
 template <class ShapeAt> void planned_program::bind_sizes(run_memory& w, std::size_t count, ShapeAt given) const {

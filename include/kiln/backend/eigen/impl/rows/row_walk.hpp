@@ -22,6 +22,10 @@ inline std::int64_t least_shared(const tile_program& p) {
   for (const block_program::level& l : p.blocks()->levels()) weight += std::max(0, l.weight - memory_bound);
   return std::max(task_elements(p), 5 * task_elements(p) / 2 * memory_bound / weight);
 }
+/// Elements by which a program's work is cut; each row has one at least, since one of none takes time as well.
+inline std::int64_t elements_of(const row_loops& loops) {
+  return loops.rows() * std::max<std::int64_t>(1, loops.row());
+}
 /// Elements of a task of `all`.
 inline std::int64_t task_elements(const tile_program& p, std::int64_t all) {
   return all < least_shared(p) ? std::max<std::int64_t>(1, all) : task_elements(p);

@@ -9,14 +9,20 @@
 namespace kiln::eigen {
 namespace {
 
-// Joins neighboring dims that are contiguous for every operand, innermost first.
-template <class Get>
-void join(ints& extents, stack_list<row_loops::steps, row_loops::most_operands>& operands, Get get) {
+using operand_steps = stack_list<row_loops::steps, row_loops::most_operands>;
+
+// Drops dims of extent 1, the last one that is left aside.
+template <class Get> void drop_ones(ints& extents, operand_steps& operands, Get get) {
   for (std::size_t d = extents.size(); d-- > 0;)
     if (extents[d] == 1 && extents.size() > 1) {
       extents.erase(d);
       for (auto& o : operands) get(o).erase(d);
     }
+}
+
+// Joins neighboring dims that are contiguous for every operand, innermost first.
+template <class Get> void join(ints& extents, operand_steps& operands, Get get) {
+  drop_ones(extents, operands, get);
   for (std::size_t d = extents.size(); d-- > 1;) {
     bool contiguous = true;
     for (auto& o : operands) contiguous = contiguous && get(o)[d - 1] == get(o)[d] * extents[d];
@@ -32,22 +38,33 @@ void join(ints& extents, stack_list<row_loops::steps, row_loops::most_operands>&
 
 // Dims whose order is free: an operand's smallest step ends up innermost.
 template <class Get> void order_by(row_loops& l, ints& extents, std::size_t operand, Get get) {
+  drop_ones(extents, l.operand, get);  // whose steps mean nothing
   for (std::size_t i = 1; i < extents.size(); ++i)
     for (std::size_t j = i; j > 0; --j) {
       const ints& to = get(l.operand[operand]);
-      if (extents[j] == 1 || extents[j - 1] == 1 || std::abs(to[j - 1]) >= std::abs(to[j])) break;
+      if (std::abs(to[j - 1]) >= std::abs(to[j])) break;
       std::swap(extents[j - 1], extents[j]);
       for (auto& o : l.operand) std::swap(get(o)[j - 1], get(o)[j]);
     }
 }
 
-// The operand whose elements a row's loops follow: a full result, or else a full parameter.
-std::size_t leading_operand(const tile_program& p) {
+// The operand whose elements a row's loops follow: a full result, or else the full parameter that repeats along the
+// fewest dims, since what is read once is more than what is repeated.
+std::size_t leading_operand(const tile_program& p, const row_loops& l) {
   for (std::size_t k = p.results(); k-- > 0;)
     if (p.full_result(k)) return p.parameters() + k;
-  std::size_t k = 0;
-  while (k + 1 < p.parameters() && !p.full_parameter(k)) ++k;
-  return k;
+  const auto zeros = [](const ints& extents, const ints& steps) {
+    std::size_t n = 0;
+    for (std::size_t d = 0; d < extents.size(); ++d) n += extents[d] != 1 && steps[d] == 0;
+    return n;
+  };
+  const auto repeats = [&](std::size_t k) {
+    return zeros(l.kept, l.operand[k].kept) + zeros(l.folded, l.operand[k].folded);
+  };
+  std::optional<std::size_t> found;
+  for (std::size_t k = 0; k < p.parameters(); ++k)
+    if (p.full_parameter(k) && (!found || repeats(k) < repeats(*found))) found = k;
+  return found.value_or(p.parameters() == 0 ? 0 : p.parameters() - 1);
 }
 
 row_loops loops_of(const tile_program& p, std::span<const tensor> in, std::span<const tensor> out) {
@@ -76,7 +93,7 @@ row_loops loops_of(const tile_program& p, std::span<const tensor> in, std::span<
   const auto kept = [](row_loops::steps& s) -> ints& { return s.kept; };
   const auto folded = [](row_loops::steps& s) -> ints& { return s.folded; };
   if (p.reduces())
-    order_by(l, l.folded, leading_operand(p), folded);
+    order_by(l, l.folded, leading_operand(p, l), folded);
   else
     order_by(l, l.kept, l.operand.size() - 1, kept);
   join(l.kept, l.operand, kept);
@@ -276,7 +293,7 @@ void run_loops(const tile_program& p, const launch& l, const row_loops& loops) {
   if (const auto e = joined_rows(p, loops)) return run_expanded(p, l, loops, *e);
   if (level_by_level(p, loops)) return run_batches(p, l, loops);
   const std::size_t each = p.scratch_bytes(row);
-  const std::int64_t grain = task_elements(p, rows * row);
+  const std::int64_t grain = task_elements(p, elements_of(loops));
   const bool cut = !p.reduces();      // without folds a long row is cut as well
   constexpr std::int64_t unit = 256;  // pieces are whole lines, so that vectors stay aligned
   const unsigned threads = l.pool->size();
@@ -313,7 +330,7 @@ class rows_kernel final : public kernel {
   }
   void run(const launch& l) const override {
     const row_loops loops = loops_of(program_, l.in, l.out);
-    if (!pair_.run || !run_pairs(pair_, l, loops, task_elements(program_, loops.rows() * loops.row())))
+    if (!pair_.run || !run_pairs(pair_, l, loops, task_elements(program_, elements_of(loops))))
       run_loops(program_, l, loops);
   }
 

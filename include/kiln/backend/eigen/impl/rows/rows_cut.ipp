@@ -25,11 +25,11 @@ bool follows(const row_loops& loops, std::size_t k) {
 
 // Rows in pieces of whole blocks, the last one of a row aside. Some rows are a group, as many as are still in the
 // threads' caches when a level reads them again. Each piece of a group has a cursor, streams and row buffers in
-// scratch, and a few elements of each operand that does not follow the row, of which a level writes out (or takes from
-// there) so many at a time.
+// scratch, and a tile of some elements of each operand that does not follow the row, of which a level writes out (or
+// takes from there) so many at a time.
 struct pieces {
-  std::int64_t piece, of_row, group, few;
-  std::size_t apart = 0;  // operands that do not follow the row
+  std::int64_t piece, of_row, group, tile_elements;
+  std::size_t tiles = 0;  // one of each operand that does not follow the row
   std::size_t bytes;
 
   pieces(const tile_program& p, const row_loops& loops, unsigned threads) {
@@ -37,18 +37,18 @@ struct pieces {
     const std::int64_t wanted = std::min(threads, most_pieces), row = loops.row(), inner = loops.folded.back();
     piece = kernels::round_up(std::max(kernels::ceil_div(row, wanted), least), unit);
     of_row = kernels::ceil_div(row, piece);
-    few = inner < most ? most / inner * inner : most;
-    for (std::size_t k = 0; k < loops.operand.size(); ++k) apart += !follows(loops, k);
-    bytes = cursor_bytes + 2 * streams_bytes + apart * few_bytes() + padded_bytes(p.blocks()->scratch_bytes(piece, 0));
+    tile_elements = inner < most ? most / inner * inner : most;
+    for (std::size_t k = 0; k < loops.operand.size(); ++k) tiles += !follows(loops, k);
+    bytes = cursor_bytes + 2 * streams_bytes + tiles * tile_bytes() + padded_bytes(p.blocks()->scratch_bytes(piece, 0));
     std::int64_t of_piece = static_cast<std::int64_t>(bytes);
     for (const auto& o : loops.operand)
       of_piece += o.folded[0] == 0 ? 0 : piece * static_cast<std::int64_t>(sizeof(float));
     const std::int64_t each = kernels::ceil_div(threads, of_row);  // rows that keep all threads busy
     group = std::min(loops.rows(), std::max<std::int64_t>(1, cached * threads / (of_piece * of_row) / each) * each);
   }
-  std::size_t few_bytes() const {
+  std::size_t tile_bytes() const {
     constexpr std::size_t slack = 64;  // what repeats an element may write past the last one
-    return padded_bytes(static_cast<std::size_t>(few) * sizeof(double) + slack);
+    return padded_bytes(static_cast<std::size_t>(tile_elements) * sizeof(double) + slack);
   }
 };
 
@@ -79,7 +79,7 @@ class row_piece {
 
   void begin(std::int64_t row, std::int64_t from) const {
     constexpr std::int64_t distance = 4096;  // see `row_walk`
-    auto& own = *new (scratch_) block_cursor(*p_.blocks(), few(cut_.apart), cut_.piece, 0);
+    auto& own = *new (scratch_) block_cursor(*p_.blocks(), after_tiles(), cut_.piece, 0);
     for (std::size_t s = 0; s < loops_.operand.size(); ++s) {
       const tensor& t = operand_of(l_, s);
       const ints& kept = loops_.operand[s].kept;
@@ -97,9 +97,11 @@ class row_piece {
   void run(int level, std::int64_t from, std::int64_t count) const {
     if (!is_apart(level)) return cursor().run(streams(), level, 0, count, l_.unread);
     auto* const now = reinterpret_cast<tile_program::stream*>(scratch_ + cursor_bytes + streams_bytes);
-    for (std::int64_t at = 0; at < count; at += cut_.few) {
-      const std::int64_t some = std::min(cut_.few, count - at);
-      std::size_t tile = 0;
+    // results in tiles are read again at once: they stay in the caches
+    const bool past_cache = l_.unread && !stores_apart(level);
+    for (std::int64_t at = 0; at < count; at += cut_.tile_elements) {
+      const std::int64_t some = std::min(cut_.tile_elements, count - at);
+      std::size_t tiles = 0;
       for (std::size_t s = 0; s < loops_.operand.size(); ++s) {
         const tile_program::stream& of = streams()[s];
         const std::size_t width = size_of(operand_of(l_, s).type);
@@ -108,14 +110,14 @@ class row_piece {
           new (now + s) tile_program::stream{of.at + at * of.step * wide, of.step};
           continue;
         }
-        std::byte* const to = few(tile++);
+        std::byte* const to = tile(tiles++);
         new (now + s) tile_program::stream{to, 1};
-        if (s >= l_.in.size() || (at != 0 && repeats_few(s))) continue;
+        if (s >= l_.in.size() || (at != 0 && repeats_tile(s))) continue;
         each_stretch(loops_, loops_.operand[s].folded, from + at, some, [&](auto place, auto step, auto done, auto n) {
           copy_elements(width, of.at + place * wide, step, to + done * wide, 1, n);
         });
       }
-      cursor().run(now, level, at, some, l_.unread);
+      cursor().run(now, level, at, some, past_cache);
       for (const auto& store : p_.blocks()->levels()[static_cast<std::size_t>(level)].stores) {
         const std::size_t s = l_.in.size() + store.index, width = size_of(store.type);
         if (follows(loops_, s)) continue;
@@ -128,20 +130,23 @@ class row_piece {
   }
 
  private:
-  std::byte* few(std::size_t k) const { return scratch_ + cursor_bytes + 2 * streams_bytes + k * cut_.few_bytes(); }
+  std::byte* tile(std::size_t k) const { return scratch_ + cursor_bytes + 2 * streams_bytes + k * cut_.tile_bytes(); }
+  std::byte* after_tiles() const { return tile(cut_.tiles); }
   // Whether a level reads or writes what does not follow the row.
   bool is_apart(int level) const {
-    const auto& own = p_.blocks()->levels()[static_cast<std::size_t>(level)];
-    const auto apart = [&](std::size_t first) {
-      return [this, first](const block_program::port& s) { return !follows(loops_, first + s.index); };
-    };
-    return std::any_of(own.loads.begin(), own.loads.end(), apart(0)) ||
-           std::any_of(own.stores.begin(), own.stores.end(), apart(l_.in.size()));
+    return any_apart(p_.blocks()->levels()[static_cast<std::size_t>(level)].loads, 0) || stores_apart(level);
+  }
+  bool stores_apart(int level) const {
+    return any_apart(p_.blocks()->levels()[static_cast<std::size_t>(level)].stores, l_.in.size());
+  }
+  template <class Ports> bool any_apart(const Ports& ports, std::size_t first) const {
+    return std::any_of(ports.begin(), ports.end(),
+                       [&](const block_program::port& s) { return !follows(loops_, first + s.index); });
   }
   // Whether what is written out of an operand stays the same from one time to the next.
-  bool repeats_few(std::size_t s) const {
+  bool repeats_tile(std::size_t s) const {
     const ints& steps = loops_.operand[s].folded;
-    return cut_.few % loops_.folded.back() == 0 &&
+    return cut_.tile_elements % loops_.folded.back() == 0 &&
            std::all_of(steps.begin(), steps.end() - 1, [](std::int64_t step) { return step == 0; });
   }
 
@@ -158,16 +163,16 @@ bool cuts_rows(const tile_program& p, const row_loops& loops, unsigned threads) 
   constexpr std::int64_t shortest = 1 << 14;
   if (!p.reduces() || !p.blocks() || !p.blocks()->folds_join() || loops.row() < shortest) return false;
   const std::int64_t rows = loops.rows(), each = threads;
-  const bool few = rows < 4 * each;
-  bool apart = false;
+  const bool few_rows = rows < 4 * each;
+  bool any_apart = false;
   for (std::size_t k = 0; k < loops.operand.size(); ++k) {
     if (follows(loops, k)) continue;
     const ints& steps = loops.operand[k].folded;
     const bool repeats = std::any_of(steps.begin(), steps.end(), [](std::int64_t step) { return step == 0; });
-    if (!repeats && !few) return false;  // rows by rows, each stretch where it is
-    apart = true;
+    if (!repeats && !few_rows) return false;  // rows by rows, each stretch where it is
+    any_apart = true;
   }
-  return apart || (threads > 1 && few && rows % each != 0);
+  return any_apart || (threads > 1 && few_rows && rows % each != 0);
 }
 
 std::size_t cut_rows_scratch_bytes(const tile_program& p, const row_loops& loops, unsigned threads) {
