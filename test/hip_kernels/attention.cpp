@@ -7,8 +7,8 @@
 #include "kiln/backend/hip/kernels/atom/atom_fma.hpp"
 #include "kiln/backend/hip/kernels/atom/atom_wmma.hpp"
 #include "kiln/backend/hip/kernels/attention/attention_mma.hpp"
-#include "kiln/backend/hip/kernels/attention/attention_on_vectors.hpp"
 #include "kiln/backend/hip/kernels/attention/attention_plain.hpp"
+#include "kiln/backend/hip/kernels/attention/attention_simt.hpp"
 #include "kiln/backend/hip/kernels/attention/attention_staged.hpp"
 
 using namespace kiln::gpu;
@@ -131,15 +131,15 @@ void check_mma(const sizes& z, double bound = kiln::elementary::same<T, f16> ? 2
   p.template check<Mask, Causal>(bound);
 }
 
-template <class T, class Tile, mask_kind Mask, bool Causal> void check_on_vectors(const sizes& z, double bound) {
+template <class T, class Tile, mask_kind Mask, bool Causal> void check_simt(const sizes& z, double bound) {
   constexpr attention_memory memory = vector_rows<T, Tile>::memory;
   problem<T> p(z);
   attention_sizes s = p.device_sizes(memory.rows);
   const split_memory splits(s, z, split_floats(memory.rows, Tile::value_depth));
-  run_grid(s.tiles * z.splits * z.batch * z.kv_heads, 1, Tile::warps * warp_lanes, memory.bytes_on_vectors(),
+  run_grid(s.tiles * z.splits * z.batch * z.kv_heads, 1, Tile::warps * warp_lanes, memory.bytes_simt(),
            [&](char* shared) {
              p.template call<Mask>(
-                 [&](const auto&... operands) { attention_on_vectors<T, Tile, Mask, Causal>(operands..., s, shared); });
+                 [&](const auto&... operands) { attention_simt<T, Tile, Mask, Causal>(operands..., s, shared); });
            });
   p.template check<Mask, Causal>(bound);
 }
@@ -224,16 +224,13 @@ TEST(device_attention, few_rows_whose_keys_warps_share) {
 
 // Rows a thread, warps, keys, depths, elements of a copy.
 TEST(device_attention, on_the_vector_unit) {
-  check_on_vectors<float, attention_tile<4, 2, 32, 32, 64, 4>, mask_kind::none, false>({2, 4, 4, 21, 70, 32, 64}, 1e-5);
-  check_on_vectors<float, attention_tile<4, 2, 64, 48, 64, 4>, mask_kind::adds, true>({1, 4, 2, 33, 50, 40, 44}, 1e-5);
-  check_on_vectors<float, attention_tile<1, 4, 16, 32, 128, 1>, mask_kind::keeps, false>({2, 6, 2, 3, 41, 29, 71},
-                                                                                         1e-5);
-  check_on_vectors<float, attention_tile<2, 1, 32, 16, 64, 2>, mask_kind::none, true>({1, 2, 1, 9, 9, 14, 62}, 1e-5);
-  check_on_vectors<float, attention_tile<1, 4, 16, 32, 64, 4>, mask_kind::keeps, false>({2, 6, 2, 1, 100, 32, 40, 3},
-                                                                                        1e-5);
-  check_on_vectors<float, attention_tile<1, 8, 32, 16, 128, 4>, mask_kind::adds, true>({1, 8, 2, 2, 70, 16, 72, 4},
-                                                                                       1e-5);
-  check_on_vectors<f16, attention_tile<2, 2, 32, 32, 64, 8>, mask_kind::none, true>({1, 2, 2, 20, 40, 32, 64}, 2e-3);
+  check_simt<float, attention_tile<4, 2, 32, 32, 64, 4>, mask_kind::none, false>({2, 4, 4, 21, 70, 32, 64}, 1e-5);
+  check_simt<float, attention_tile<4, 2, 64, 48, 64, 4>, mask_kind::adds, true>({1, 4, 2, 33, 50, 40, 44}, 1e-5);
+  check_simt<float, attention_tile<1, 4, 16, 32, 128, 1>, mask_kind::keeps, false>({2, 6, 2, 3, 41, 29, 71}, 1e-5);
+  check_simt<float, attention_tile<2, 1, 32, 16, 64, 2>, mask_kind::none, true>({1, 2, 1, 9, 9, 14, 62}, 1e-5);
+  check_simt<float, attention_tile<1, 4, 16, 32, 64, 4>, mask_kind::keeps, false>({2, 6, 2, 1, 100, 32, 40, 3}, 1e-5);
+  check_simt<float, attention_tile<1, 8, 32, 16, 128, 4>, mask_kind::adds, true>({1, 8, 2, 2, 70, 16, 72, 4}, 1e-5);
+  check_simt<f16, attention_tile<2, 2, 32, 32, 64, 8>, mask_kind::none, true>({1, 2, 2, 20, 40, 32, 64}, 2e-3);
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ TEST(tile_kernels, tiles_of_wgmma_compile) {
         p.types[0] = result;
         if (turned) p.b = {hip::matrix_argument{nullptr, {0, 0}, 1, 1024}, false, 8};
         for (const hip::gemm_tile& tile : hip::tiles_for(p, where)) {
-          if (tile.atom != "wgmma" || !kinds.emplace(tile.in_turns(), tile.alternate, tile.cols, tile.boxes).second)
+          if (tile.atom != "wgmma" || !kinds.emplace(tile.persistent(), tile.alternate, tile.cols, tile.boxes).second)
             continue;
           EXPECT_FALSE(hip::compile(hip::plan_gemm(p, nullptr, tile, where).what, where, {}).empty()) << tile.cols;
         }

@@ -138,7 +138,7 @@ void meet(int number, int threads) {
   await([&] { return m.times != times; }, "some threads never meet the others");
 }
 
-void copy_box(void* to, const tensor_map& map, int along, int across, u64* barrier) {
+void tma_load(void* to, const tensor_map& map, int along, int across, u64* barrier) {
   const hip::tensor_boxes& how = boxes_of(map, hip::copy_mode::tiled, 2);
   bring(to, how, along, rows_from(how, across), barrier);
 }

@@ -1,6 +1,6 @@
 // Products of few rows by constant weights, as they are and as they are stored.
-#include "kiln/backend/hip/kernels/gemm/gemm_by_lines.hpp"
-#include "kiln/backend/hip/kernels/gemm/gemm_few_rows.hpp"
+#include "kiln/backend/hip/kernels/gemm/skinny_gemm.hpp"
+#include "kiln/backend/hip/kernels/gemm/skinny_gemm_staged.hpp"
 
 #include <gtest/gtest.h>
 
@@ -62,16 +62,17 @@ void check(const Weights& weights, int rows, int cols, int depth, Weight weight)
     run_grid((cols + Tiles * 16 - 1) / (Tiles * 16), 1, Warps * warp_lanes,
              static_cast<std::size_t>(Warps * Atoms * 8 * few_rows_step(Tiles * 16)) * sizeof(float),
              [&](char* shared) {
-               gemm_of_few_rows<T, Weights, Atoms, Tiles, Warps, Ahead>(left, weights, result, rows, cols, depth,
-                                                                        reinterpret_cast<float*>(shared));
+               skinny_gemm<T, Weights, Atoms, Tiles, Warps, Ahead>(left, weights, result, rows, cols, depth,
+                                                                   reinterpret_cast<float*>(shared));
              });
   });
 }
-template <class T, line_slots Slots, class Weights, class Weight>
-void check_by_lines(const Weights& weights, int rows, int cols, int depth, int blocks, Weight weight) {
+template <class T, staged_lines Slots, class Weights, class Weight>
+void check_staged(const Weights& weights, int rows, int cols, int depth, int blocks, Weight weight) {
   check_product<T>(rows, cols, depth, weight, [&](const matrix_argument<T>& left, const doubled<T>& result) {
-    run_grid(blocks, 1, Slots.warps * warp_lanes, static_cast<std::size_t>(Slots.bytes()),
-             [&](char* shared) { gemm_by_lines<T, Weights, Slots>(left, weights, result, rows, cols, depth, shared); });
+    run_grid(blocks, 1, Slots.warps * warp_lanes, static_cast<std::size_t>(Slots.bytes()), [&](char* shared) {
+      skinny_gemm_staged<T, Weights, Slots>(left, weights, result, rows, cols, depth, shared);
+    });
   });
 }
 
@@ -89,10 +90,10 @@ template <class T, int Atoms, int Tiles, int Warps, int Ahead> void check_plain(
   const plain<T> b(cols, depth);
   check<T, Atoms, Tiles, Warps, Ahead>(b.weights(), rows, cols, depth, b);
 }
-template <class T, line_slots Slots> void check_plain_by_lines(int rows, int cols, int depth, int blocks) {
+template <class T, staged_lines Slots> void check_plain_staged(int rows, int cols, int depth, int blocks) {
   SCOPED_TRACE(std::to_string(cols) + " columns, depth " + std::to_string(depth));
   const plain<T> b(cols, depth);
-  check_by_lines<T, Slots>(b.weights(), rows, cols, depth, blocks, b);
+  check_staged<T, Slots>(b.weights(), rows, cols, depth, blocks, b);
 }
 
 TEST(device_few_rows, one_row) {
@@ -106,14 +107,14 @@ TEST(device_few_rows, many_rows_of_ragged_sizes) {
 }
 
 TEST(device_few_rows, lines_of_one_row) {
-  constexpr line_slots slots{2, 4, 3, 8};
-  check_plain_by_lines<f16, slots>(1, 200, 512, 3);  // tiles that other blocks go on with
-  check_plain_by_lines<bf16, slots>(1, 64, 1032, 1);
+  constexpr staged_lines slots{2, 4, 3, 8};
+  check_plain_staged<f16, slots>(1, 200, 512, 3);  // tiles that other blocks go on with
+  check_plain_staged<bf16, slots>(1, 64, 1032, 1);
 }
 TEST(device_few_rows, lines_of_many_rows_and_ragged_sizes) {
-  check_plain_by_lines<f16, line_slots{2, 2, 2, 8}>(7, 104, 296, 2);    // a depth that ends within a line
-  check_plain_by_lines<f16, line_slots{1, 4, 4, 16}>(13, 56, 72, 2);    // fewer lines than warps
-  check_plain_by_lines<bf16, line_slots{2, 4, 3, 32}>(29, 40, 200, 9);  // fewer runs of columns than blocks
+  check_plain_staged<f16, staged_lines{2, 2, 2, 8}>(7, 104, 296, 2);    // a depth that ends within a line
+  check_plain_staged<f16, staged_lines{1, 4, 4, 16}>(13, 56, 72, 2);    // fewer lines than warps
+  check_plain_staged<bf16, staged_lines{2, 4, 3, 32}>(29, 40, 200, 9);  // fewer runs of columns than blocks
 }
 TEST(device_few_rows, blocks_share_columns_evenly) {
   for (const int cols : {1, 7, 256, 4096, 11008})
@@ -185,7 +186,7 @@ template <class T, class Weights> void check_stored(int block, int zero, bool ze
   // with scales that lines bring: as many words as their numbers have
   constexpr int in_line = 8 * Weights::run, words = in_line / (2 * Weights::block);
   if constexpr (words != 0 && !Weights::zeros_apart)
-    check_by_lines<T, line_slots{2, 3, 3, 8, words}>(s.weights(block), 5, cols, depth, 2, value);
+    check_staged<T, staged_lines{2, 3, 3, 8, words}>(s.weights(block), 5, cols, depth, 2, value);
   // and written out
   std::vector<T> wide(static_cast<std::size_t>(cols * depth));
   run_grid((cols * depth / Weights::run + 255) / 256, 1, 256, 0,
@@ -273,7 +274,7 @@ template <int Lift> void check_centered(float greatest) {
   static_cast<stored_argument&>(w) = s.weights(block);
   check<f16, 1, 1, 3, 2>(w, 5, cols, depth, [&](int j, int k) { return s.value(block, j, k); });
   check<f16, 2, 2, 2, 1>(w, 11, cols, depth, [&](int j, int k) { return s.value(block, j, k); });
-  check_by_lines<f16, line_slots{2, 2, 2, 16, 4}>(w, 11, cols, depth, 1,
+  check_staged<f16, staged_lines{2, 2, 2, 16, 4}>(w, 11, cols, depth, 1,
                                                   [&](int j, int k) { return s.value(block, j, k); });
   // number by number, as the others are
   for (int j = 0; j < cols; ++j)

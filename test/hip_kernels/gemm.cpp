@@ -6,8 +6,8 @@
 #include "kiln/backend/hip/kernels/atom/atom_fma.hpp"
 #include "kiln/backend/hip/kernels/atom/atom_mma.hpp"
 #include "kiln/backend/hip/kernels/atom/atom_wmma.hpp"
-#include "kiln/backend/hip/kernels/gemm/gemm_each.hpp"
 #include "kiln/backend/hip/kernels/gemm/gemm_streamed.hpp"
+#include "kiln/backend/hip/kernels/gemm/gemm_untiled.hpp"
 
 using namespace kiln::gpu;
 
@@ -148,7 +148,7 @@ template <class T, int Width, bool AlongRows, bool Joined> void check_each(const
       {bias.data(), {0, 0, 0, 1}}};
   const int length = AlongRows ? z.m : z.n, runs = (length + Width - 1) / Width * (AlongRows ? z.n : z.m);
   const gemm_sizes s{z.m, z.n, z.k, runs, 1, z.batch1, 1, nullptr, nullptr, entries};
-  for (int at = 0; at < runs * batch + 5; ++at) gemm_each<Joined>(fa, fb, result, s, at);
+  for (int at = 0; at < runs * batch + 5; ++at) gemm_untiled<Joined>(fa, fb, result, s, at);
   check_product(z, z.m, depth, depth, AlongRows, a, b, bias, c, entries, 1e-3);
 }
 TEST(device_gemm, a_thread_a_run_of_results) {

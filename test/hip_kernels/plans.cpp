@@ -205,29 +205,29 @@ TEST(tile_kernels, few_rows_have_tiles_of_their_own) {
     p.steps = {{0, 0, cols, 1}}, p.types = {dtype::f16}, p.aligned = {16};
     const hip::architecture where = hip::architecture::named(name);
     const hip::gemm_tile t = hip::tiles_for(p, where).front();
-    if (t.atom == hip::by_lines) {
+    if (t.atom == hip::staged) {
       const hip::gemm_plan plan = hip::plan_gemm(p, nullptr, t, where);
       EXPECT_LE(plan.shared_bytes, where.shared_bytes);
-      EXPECT_EQ(plan.grid.x, std::min<std::int64_t>(cols / hip::by_lines_run, where.multiprocessors));
+      EXPECT_EQ(plan.grid.x, std::min<std::int64_t>(cols / hip::staged_run, where.multiprocessors));
     }
     return t;
   };
-  EXPECT_EQ(first(1, 4096, true, true).atom, "by_lines");
-  EXPECT_EQ(first(1, 256, true, true).atom, "by_lines");
+  EXPECT_EQ(first(1, 4096, true, true).atom, "staged");
+  EXPECT_EQ(first(1, 256, true, true).atom, "staged");
   EXPECT_EQ(first(8, 11008, true, true).rows, 8);
   EXPECT_EQ(first(9, 11008, true, true).rows, 16);
   EXPECT_EQ(first(32, 4096, true, true).rows, 32);
-  EXPECT_NE(first(33, 4096, true, true).atom, "by_lines");
-  EXPECT_NE(first(1, 4096, false, true).atom, "by_lines");
-  EXPECT_NE(first(1, 4096, true, false).atom, "by_lines");
-  EXPECT_NE(first(1, 128, true, true).atom, "by_lines");
+  EXPECT_NE(first(33, 4096, true, true).atom, "staged");
+  EXPECT_NE(first(1, 4096, false, true).atom, "staged");
+  EXPECT_NE(first(1, 4096, true, false).atom, "staged");
+  EXPECT_NE(first(1, 128, true, true).atom, "staged");
   // of a block's memory two slots are left there, or none
   EXPECT_EQ(first(8, 4096, true, true, "sm_86").stages, 2);
   EXPECT_EQ(first(16, 4096, true, true, "sm_86").atom, "few_rows");
   EXPECT_EQ(first(16, 4096, true, true, "sm_86").cols, 16);
 }
 // Numbers in blocks pass by lines where their scales are words of their own and rows are more than four.
-TEST(tile_kernels, scales_in_words_pass_by_lines) {
+TEST(tile_kernels, scales_in_words_pass_staged) {
   const hip::architecture where = hip::architecture::named("sm_90");
   const auto atom = [&](std::int64_t rows, int words) {
     hip::gemm_problem p;
@@ -236,8 +236,8 @@ TEST(tile_kernels, scales_in_words_pass_by_lines) {
     form.scale_words = words;
     return hip::stored_tile(p, form, where).atom;
   };
-  EXPECT_EQ(atom(5, 4), hip::by_lines);
-  EXPECT_EQ(atom(32, 1), hip::by_lines);
+  EXPECT_EQ(atom(5, 4), hip::staged);
+  EXPECT_EQ(atom(32, 1), hip::staged);
   EXPECT_EQ(atom(4, 4), hip::few_rows);
   EXPECT_EQ(atom(9, 0), hip::few_rows);
 }

@@ -95,7 +95,7 @@ class cpp_exporter {
     bool along = false;
   };
   /// Whether the pointwise ops of a convolution's epilogue have the same text for vectors as for floats.
-  bool runs_on_vectors(const draft& d, std::size_t product) const;
+  bool runs_simt(const draft& d, std::size_t product) const;
   /// Writes a convolution's epilogue for `count` results whose sums are the vector `sums`: gives the vector's text.
   std::string write_epilogue(const draft& d, std::span<const epilogue_operand> read, std::string_view count);
 

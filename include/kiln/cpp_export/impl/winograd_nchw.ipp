@@ -3,7 +3,7 @@
 
 namespace kiln::aot {
 
-bool cpp_exporter::runs_on_vectors(const draft& d, std::size_t product) const {
+bool cpp_exporter::runs_simt(const draft& d, std::size_t product) const {
   constexpr std::string_view alike[] = {"+", "-", "*", "/", "max", "min"};
   for (std::size_t k = 0; k < d.nodes.size(); ++k) {
     const node& n = d.nodes[k];
@@ -18,7 +18,7 @@ bool cpp_exporter::runs_on_vectors(const draft& d, std::size_t product) const {
 std::string cpp_exporter::write_epilogue(const draft& d, std::span<const epilogue_operand> read,
                                          std::string_view count) {
   const std::size_t product = split_of({d.nodes.data(), d.nodes.size()}).contraction;
-  const bool vectors = runs_on_vectors(d, product);
+  const bool vectors = runs_simt(d, product);
   if (!vectors) {
     out_.line("float all[lanes];");
     out_.line("store(all, sums);");

@@ -90,10 +90,10 @@ template <class T> struct single_line {
     matrix_batch = column ? p.a_batch : p.b_batch;
     // short lines leave most of a vector empty; a small matrix of rows is no slower as a panel in place
     constexpr std::int64_t shortest = 2 * native_lanes<T>;
-    const bool by_lines = of.step == 1 && of.x_step == 1 && p.k >= shortest;
+    const bool staged = of.step == 1 && of.x_step == 1 && p.k >= shortest;
     const bool by_rows = of.step != 1 && of.line == 1 && of.y_step == 1 && of.count >= shortest && p.k > 0 &&
                          (column || comes_from_far(p));
-    lies = (p.m == 1 || p.n == 1) && (by_lines || by_rows);
+    lies = (p.m == 1 || p.n == 1) && (staged || by_rows);
   }
 };
 

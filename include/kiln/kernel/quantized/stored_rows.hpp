@@ -11,12 +11,12 @@ namespace detail {
 
 /// Lanes 0, 2, ... or 1, 3, ... of each half of 128 bits, those of `a` and `b` in turns: of two lanes the lower ones or
 /// the upper ones, of four the lower two or the upper two.
-template <bool Upper, class V, int... L> KILN_FN V in_turns(V a, V b, std::integer_sequence<int, L...>) {
+template <bool Upper, class V, int... L> KILN_FN V persistent(V a, V b, std::integer_sequence<int, L...>) {
   constexpr int lanes = sizeof...(L), part = 16 / (sizeof(V) / lanes);
   return __builtin_shufflevector(a, b, (L / part * part + L % part / 2 + (Upper ? part / 2 : 0) + L % 2 * lanes)...);
 }
-template <bool Upper, class V> KILN_FN V in_turns(V a, V b) {
-  return in_turns<Upper>(a, b, std::make_integer_sequence<int, sizeof(V) / sizeof(a[0])>());
+template <bool Upper, class V> KILN_FN V persistent(V a, V b) {
+  return persistent<Upper>(a, b, std::make_integer_sequence<int, sizeof(V) / sizeof(a[0])>());
 }
 
 /// Four words of each of some rows `step` bytes apart, a part of 128 bits each.
@@ -67,12 +67,12 @@ KILN_FN void unpack_block(const std::byte* block, std::ptrdiff_t row_bytes, std:
     const std::byte* const at = block + 2 + q * 4;
     const U a = words_of_rows<U>(at, four), b = words_of_rows<U>(at + row, four);
     const U c = words_of_rows<U>(at + 2 * row, four), d = words_of_rows<U>(at + 3 * row, four);
-    const P low = (P)in_turns<false>(a, b), low2 = (P)in_turns<false>(c, d);
-    const P high = (P)in_turns<true>(a, b), high2 = (P)in_turns<true>(c, d);
-    store(words + q * width, (U)in_turns<false>(low, low2) ^ flip_of(Words));
-    store(words + (q + 1) * width, (U)in_turns<true>(low, low2) ^ flip_of(Words));
-    store(words + (q + 2) * width, (U)in_turns<false>(high, high2) ^ flip_of(Words));
-    store(words + (q + 3) * width, (U)in_turns<true>(high, high2) ^ flip_of(Words));
+    const P low = (P)persistent<false>(a, b), low2 = (P)persistent<false>(c, d);
+    const P high = (P)persistent<true>(a, b), high2 = (P)persistent<true>(c, d);
+    store(words + q * width, (U)persistent<false>(low, low2) ^ flip_of(Words));
+    store(words + (q + 1) * width, (U)persistent<true>(low, low2) ^ flip_of(Words));
+    store(words + (q + 2) * width, (U)persistent<false>(high, high2) ^ flip_of(Words));
+    store(words + (q + 3) * width, (U)persistent<true>(high, high2) ^ flip_of(Words));
   }
 #pragma GCC unroll 4
   for (int part = 0; part < parts; ++part) {

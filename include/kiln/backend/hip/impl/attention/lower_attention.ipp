@@ -10,7 +10,7 @@ namespace {
 
 struct attention_tile {
   std::string_view atom;
-  bool in_registers, wgmma, on_vectors;
+  bool in_registers, wgmma, simt;
   int atoms_m, warps, keys, depth, value_depth, vector, rows;
   int parts;  // warps that work the same rows, each with keys of its own
   std::size_t shared_bytes;
@@ -20,7 +20,7 @@ std::size_t memory_of(const attention_tile& t, int bytes) {
   const gpu::attention_memory memory{t.rows, t.keys, t.depth, t.value_depth, bytes};
   return static_cast<std::size_t>(t.wgmma          ? memory.bytes_on_wgmma()
                                   : t.in_registers ? memory.bytes_in_registers(t.parts)
-                                  : t.on_vectors   ? memory.bytes_on_vectors()
+                                  : t.simt         ? memory.bytes_simt()
                                                    : memory.bytes_staged());
 }
 
@@ -142,7 +142,7 @@ class attention_kernel final : public gpu_kernel {
       }
       t.in_registers = false;
     }
-    if (t.atom == "atom_fma" && tile_on_vectors(t, groups, rows, v.lens[3], bytes)) return t;
+    if (t.atom == "atom_fma" && tile_simt(t, groups, rows, v.lens[3], bytes)) return t;
     const int atoms_m = rows_of_atom == 8 ? 2 : 1;
     const std::array<std::pair<int, int>, 5> shapes = {{{4, 32}, {2, 32}, {2, 16}, {1, 16}, {0, 0}}};
     for (const auto& [warps, keys] : shapes)
@@ -153,13 +153,12 @@ class attention_kernel final : public gpu_kernel {
 
   // A thread works eight rows, where few causal tiles differ in their keys four, of up to 16 rows in all one; two
   // blocks share a multiprocessor where memory for that is there. Whether a block has enough.
-  bool tile_on_vectors(attention_tile& t, std::int64_t groups, std::int64_t rows, std::int64_t value_depth,
-                       int bytes) const {
+  bool tile_simt(attention_tile& t, std::int64_t groups, std::int64_t rows, std::int64_t value_depth, int bytes) const {
     constexpr int deepest = 256, lanes = 16, block_rows = 64;
     const bool many = groups * rows >= std::int64_t{4} * block_rows * where().arch().multiprocessors;
     const int most = rows <= lanes ? 1 : attributes_.causal && !many ? 4 : 8, threads = most == 8 ? 128 : 256;
     attention_tile one = t;
-    one.on_vectors = true, one.parts = 1, one.warps = threads / where().arch().lanes;
+    one.simt = true, one.parts = 1, one.warps = threads / where().arch().lanes;
     one.value_depth = rounded_up(value_depth, 4 * lanes);
     if (one.value_depth > deepest) return false;
     const std::size_t whole = where().arch().shared_bytes;
@@ -232,8 +231,7 @@ class attention_kernel final : public gpu_kernel {
     const std::int64_t groups = q.lens[0] * k.lens[1], processors = where().arch().multiprocessors;
     s.tiles = static_cast<int>(t.wgmma ? wgmma_tiles::count(q.lens, k.lens[1], t.warps / 4)
                                        : (std::int64_t{s.group} * s.queries + t.rows - 1) / t.rows);
-    if (s.tiles == 1 && (t.in_registers ? !t.wgmma : t.on_vectors))
-      s.splits = splits_of(t, groups, s.keys, where().arch());
+    if (s.tiles == 1 && (t.in_registers ? !t.wgmma : t.simt)) s.splits = splits_of(t, groups, s.keys, where().arch());
     made.grid = {blocks_of(groups * s.tiles * s.splits)};
     if (t.wgmma) {
       made.grid = {blocks_of(std::min(groups * s.tiles, processors))};
@@ -254,7 +252,7 @@ class attention_kernel final : public gpu_kernel {
     text.line("#include \"kiln/backend/hip/kernels/attention/",
               t.wgmma          ? "attention_wgmma"
               : t.in_registers ? "attention_mma"
-              : t.on_vectors   ? "attention_on_vectors"
+              : t.simt         ? "attention_simt"
                                : "attention_staged",
               ".hpp\"");
     text.line("#include \"kiln/backend/hip/kernels/atom/", t.atom, ".hpp\"");
@@ -267,10 +265,10 @@ class attention_kernel final : public gpu_kernel {
     text.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
     text.line(t.wgmma          ? "attention_on_wgmma<"
               : t.in_registers ? "attention_in_registers<"
-              : t.on_vectors   ? "attention_on_vectors<"
+              : t.simt         ? "attention_simt<"
                                : "attention_staged<",
-              t.in_registers || t.on_vectors ? std::string(stored_name(q.type))
-                                             : std::string(t.atom) + "<" + std::string(stored_name(q.type)) + ">",
+              t.in_registers || t.simt ? std::string(stored_name(q.type))
+                                       : std::string(t.atom) + "<" + std::string(stored_name(q.type)) + ">",
               ", tile", kinds(in),
               t.wgmma ? ">(out, mask, s, map_q, map_k, map_v, shared);" : ">(q, k, v, out, mask, s, shared);");
     text.close();

@@ -183,7 +183,7 @@ class convolution_kernel final : public gpu_kernel {
       gemm_problem& p = all.emplace_back(problem(in, x, out, false, number));
       const bool fits = phases_.divide_to(p, at, out.lens[0], number);
       const gemm_tile t = fits ? tiles_for(p, where().arch()).front() : gemm_tile{};
-      if (!t.in_turns() || p.rows / t.rows * ((p.cols + t.cols - 1) / t.cols) < where().arch().multiprocessors)
+      if (!t.persistent() || p.rows / t.rows * ((p.cols + t.cols - 1) / t.cols) < where().arch().multiprocessors)
         return false;
     }
     for (int number = 0; number < phases_.form.phases(); ++number) {

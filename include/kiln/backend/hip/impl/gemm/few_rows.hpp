@@ -1,12 +1,12 @@
 #pragma once
 #include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
-#include "kiln/backend/hip/kernels/gemm/line_slots.hpp"
+#include "kiln/backend/hip/kernels/gemm/staged_lines.hpp"
 
 namespace kiln::hip {
 
-/// The atom's name in tiles of `gemm_of_few_rows`: blocks of `cols` columns, whose `warps_n` warps share the depth and
-/// read `stages` runs ahead. And in those of `gemm_by_lines`: `cols` columns at a time, `stages` slots a warp.
-inline constexpr std::string_view few_rows = "few_rows", by_lines = "by_lines";
+/// The atom's name in tiles of `skinny_gemm`: blocks of `cols` columns, whose `warps_n` warps share the depth and
+/// read `stages` runs ahead. And in those of `skinny_gemm_staged`: `cols` columns at a time, `stages` slots a warp.
+inline constexpr std::string_view few_rows = "few_rows", staged = "staged";
 inline constexpr std::int64_t most_few_rows = 32, least_few_rows_cols = 256;
 
 /// Blocks of so many columns fill the device: two and a half a multiprocessor read at the rate of a copy on an H200.
@@ -14,18 +14,18 @@ inline bool fills_with(std::int64_t cols, int of, const architecture& where) {
   return 2 * ((cols + of - 1) / of) >= 5 * std::int64_t{where.multiprocessors};
 }
 
-/// The shared memory of a block of `gemm_by_lines`, and the neighbors that its epilogue takes at a time, so that blocks
-/// have about as many columns each.
-inline gpu::line_slots slots_of(const gemm_tile& t, int scale_words = 0) {
-  return {t.cols / gpu::line_slots::tile, t.warps_n, t.stages, t.rows, scale_words};
+/// The shared memory of a block of `skinny_gemm_staged`, and the neighbors that its epilogue takes at a time, so that
+/// blocks have about as many columns each.
+inline gpu::staged_lines slots_of(const gemm_tile& t, int scale_words = 0) {
+  return {t.cols / gpu::staged_lines::tile, t.warps_n, t.stages, t.rows, scale_words};
 }
-inline constexpr int by_lines_run = 4;
+inline constexpr int staged_run = 4;
 
 inline int height_of_few(std::int64_t rows) { return rows <= 8 ? 8 : rows <= 16 ? 16 : 32; }
-/// The tile of `gemm_by_lines`, whose lines have so many words of scales each, if a block has the memory for it.
-inline std::optional<gemm_tile> tile_by_lines(std::int64_t rows, const architecture& where, int scale_words = 0) {
+/// The tile of `skinny_gemm_staged`, whose lines have so many words of scales each, if a block has the memory for it.
+inline std::optional<gemm_tile> tile_staged(std::int64_t rows, const architecture& where, int scale_words = 0) {
   for (const int slots : {3, 2}) {
-    const gemm_tile t{by_lines, height_of_few(rows), 32, 64, 1, 8, slots};
+    const gemm_tile t{staged, height_of_few(rows), 32, 64, 1, 8, slots};
     if (static_cast<std::size_t>(slots_of(t, scale_words).bytes()) <= where.shared_bytes) return t;
   }
   return std::nullopt;
@@ -59,11 +59,11 @@ inline bool reads_right_in_runs(const gemm_problem& p) {
 /// many words of scales a line: a `stored_argument` then takes the right factor's place among the kernel's parameters.
 inline gemm_plan plan_few_rows(const gemm_problem& p, const row_program* epilogue, const gemm_tile& tile,
                                const architecture& where, const std::string& stored = {}, int scale_words = 0) {
-  const bool lines = tile.atom == by_lines;
+  const bool lines = tile.atom == staged;
   const int threads = tile.warps_n * where.lanes;
   kernel_text t(epilogue);
-  t.line("#include \"kiln/backend/hip/kernels/gemm/", lines ? "gemm_by_lines" : "gemm_few_rows", ".hpp\"");
-  write_epilogue(t, p, epilogue, false, lines ? by_lines_run : epilogue_width(p, false));
+  t.line("#include \"kiln/backend/hip/kernels/gemm/", lines ? "skinny_gemm_staged" : "skinny_gemm", ".hpp\"");
+  write_epilogue(t, p, epilogue, false, lines ? staged_run : epilogue_width(p, false));
   const std::string type(stored_name(p.type));
   const std::string plain = (is_narrow(p.type) ? "plain_float8<" : "plain_numbers<") + type + ">",
                     numbers = stored.empty() ? plain : stored;
@@ -74,19 +74,19 @@ inline gemm_plan plan_few_rows(const gemm_problem& p, const row_program* epilogu
   t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
   const std::string weights = numbers + (stored.empty() ? "::of(b)" : "{b}");
   if (lines)
-    t.line("gemm_by_lines<", type, ", ", numbers, ", line_slots{", tile.cols / gpu::line_slots::tile, ", ",
+    t.line("skinny_gemm_staged<", type, ", ", numbers, ", staged_lines{", tile.cols / gpu::staged_lines::tile, ", ",
            tile.warps_n, ", ", tile.stages, ", ", tile.rows, ", ", scale_words, "}>(a, ", weights,
            ", result, s.rows, s.cols, s.depth, shared);");
   else
-    t.line("gemm_of_few_rows<", is_narrow(p.type) ? "f16" : type, ", ", numbers, ", ", tile.rows / 8, ", ",
-           tile.cols / 16, ", ", tile.warps_n, ", ", tile.stages, ">(a, ", weights,
+    t.line("skinny_gemm<", is_narrow(p.type) ? "f16" : type, ", ", numbers, ", ", tile.rows / 8, ", ", tile.cols / 16,
+           ", ", tile.warps_n, ", ", tile.stages, ">(a, ", weights,
            ", result, s.rows, s.cols, s.depth, reinterpret_cast<float*>(shared));");
   t.close();
   gemm_plan plan;
   plan.what = t.whole("gemm_kernel");
-  const std::int64_t tiles =
-      lines ? std::min<std::int64_t>(where.multiprocessors, (p.cols + by_lines_run - 1) / by_lines_run)
-            : (p.cols + tile.cols - 1) / tile.cols;
+  const std::int64_t tiles = lines
+                                 ? std::min<std::int64_t>(where.multiprocessors, (p.cols + staged_run - 1) / staged_run)
+                                 : (p.cols + tile.cols - 1) / tile.cols;
   plan.block = {static_cast<unsigned>(threads)};
   plan.grid = {static_cast<unsigned>(tiles)};
   plan.shared_bytes =

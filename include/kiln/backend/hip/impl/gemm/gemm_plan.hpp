@@ -66,8 +66,8 @@ struct gemm_tile {
   bool cluster = false;    ///< the blocks that share a tile sum through each other's shared memory
   bool alternate = false;  ///< in turns: two groups of warps have a tile each, one multiplies while the other stores
   int boxes = 0;           ///< in turns: of each group of warps, through which results leave by the copy unit
-  /// Whether blocks work tile after tile, some of their warps copying only (kernels/gemm/gemm_in_turns.hpp).
-  bool in_turns() const { return atom == "wgmma" && warps_m == gpu::turns_tile::warps_m; }
+  /// Whether blocks work tile after tile, some of their warps copying only (kernels/gemm/gemm_persistent.hpp).
+  bool persistent() const { return atom == "wgmma" && warps_m == gpu::persistent_tile::warps_m; }
 };
 
 /// A GEMM's kernel: its source, how it is launched, and what it is passed beside addresses.

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kiln/backend/hip/impl/gemm/each.hpp"
 #include "kiln/backend/hip/impl/gemm/few_rows.hpp"
-#include "kiln/backend/hip/impl/gemm/in_turns.hpp"
+#include "kiln/backend/hip/impl/gemm/persistent.hpp"
 #include "kiln/backend/hip/impl/gemm/streamed.hpp"
+#include "kiln/backend/hip/impl/gemm/untiled.hpp"
 #include "kiln/backend/hip/impl/rows/row_text.hpp"
 
 namespace kiln::hip {
@@ -17,8 +17,9 @@ int sum_bytes(dtype t) { return is_float(t) && size_of(t) < 4 ? 4 : static_cast<
 
 std::size_t shared_bytes_of(const gemm_problem& p, const gemm_tile& t, const architecture& where) {
   if (t.atom == few_rows) return static_cast<std::size_t>(few_rows_shared_bytes(t));
-  if (t.atom == by_lines) return static_cast<std::size_t>(slots_of(t).bytes());
-  if (t.in_turns()) return static_cast<std::size_t>(gpu::turns_tile{t.cols, t.alternate, t.boxes}.shared_bytes());
+  if (t.atom == staged) return static_cast<std::size_t>(slots_of(t).bytes());
+  if (t.persistent())
+    return static_cast<std::size_t>(gpu::persistent_tile{t.cols, t.alternate, t.boxes}.shared_bytes());
   if (t.atom == "wgmma") return static_cast<std::size_t>(gpu::wgmma_tile{t.cols}.shared_bytes());
   const gpu::gemm_memory memory{t.rows,
                                 t.cols,
@@ -118,18 +119,18 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
     using t = gpu::wgmma_tile;
     for (const int cols : {256, 128, 64})
       candidates.push_back({"wgmma", t::rows, cols, t::depth, t::warps_m, t::warps_n, t{cols}.stages()});
-    add_tiles_in_turns(candidates, p);
+    add_persistent_tiles(candidates, p);
   }
-  if (multiplies_float8(p.type, where)) add_tiles_in_turns(candidates, p);
+  if (multiplies_float8(p.type, where)) add_persistent_tiles(candidates, p);
   // of an element of the result, and of the operands that have one for each
   double epilogue_bytes = 0;
   for (std::size_t k = 0; k < p.steps.size(); ++k)
     if (p.steps[k][2] != 0 && p.steps[k][3] != 0) epilogue_bytes += static_cast<double>(size_of(p.types[k]));
   const double operand_bytes = epilogue_bytes - static_cast<double>(size_of(p.types[0]));
-  const auto turns = std::find_if(candidates.begin(), candidates.end(), [](const auto& t) { return t.in_turns(); });
-  const bool turns_there = turns != candidates.end();
+  const auto turns = std::find_if(candidates.begin(), candidates.end(), [](const auto& t) { return t.persistent(); });
+  const bool persistent_there = turns != candidates.end();
   // of operands that lanes read themselves where blocks work tile after tile
-  const std::size_t boxed = turns_there && turns->boxes != 0 ? boxed_operand(p) : 0;
+  const std::size_t boxed = persistent_there && turns->boxes != 0 ? boxed_operand(p) : 0;
   const double boxed_bytes = boxed != 0 ? static_cast<double>(size_of(p.types[boxed])) : 0;
   const double lane_bytes = operand_bytes - boxed_bytes;
   const bool large = p.rows * p.cols >= std::int64_t{4} * 128 * 64 * where.multiprocessors;
@@ -154,10 +155,11 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
     const double alone =
         p.a.vector * bytes < 4 ? 900 + 30 * copied : 295 + area * t.depth / warps / 200 + (p.pixels ? 18 * copied : 0);
     for (int splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
-      if (t.in_turns() && splits > 1) break;
+      if (t.persistent() && splits > 1) break;
       // where lanes read nothing for each element, none of wgmma was faster than those in turns, and of results that
       // are large none at all
-      if (!t.in_turns() && splits == 1 && turns_there && lane_bytes == 0 && (t.atom == "wgmma" || large)) continue;
+      if (!t.persistent() && splits == 1 && persistent_there && lane_bytes == 0 && (t.atom == "wgmma" || large))
+        continue;
       t.splits = splits;
       t.cluster = clusters && t.atom != "wgmma" && splits > 1;
       if (t.cluster && splits != 2 && splits != 4 && splits != 8) continue;
@@ -171,18 +173,18 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
       // many short tiles are as fast as the warps that run together move the epilogue's elements
       const double moved =
           share > 4 ? share * area * epilogue_bytes / std::min(0.6 * resident_warps(p, t, where), 18.0) : 0;
-      timed.emplace_back(t.in_turns() ? time_in_turns(t, steps, tiles, processors, lane_bytes, boxed_bytes, p.work)
-                                      : std::max(time, moved),
+      timed.emplace_back(t.persistent() ? persistent_time(t, steps, tiles, processors, lane_bytes, boxed_bytes, p.work)
+                                        : std::max(time, moved),
                          t);
     }
   }
   if (sums_each(p)) timed.emplace_back(cycles_of_each(p, where), gemm_tile{each_result, 1, 1, 1, 1, 1, 1});
   std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  if (turns_there && large && lane_bytes > 0 && p.cols >= 128 && p.depth <= 512)
+  if (persistent_there && large && lane_bytes > 0 && p.cols >= 128 && p.depth <= 512)
     std::stable_partition(timed.begin(), timed.end(), [](const auto& t) { return stores_much(t.second); });
   std::vector<gemm_tile> out;
   if (has_few_rows(p, where) && reads_right_in_runs(p)) {
-    if (const auto lines = tile_by_lines(p.rows, where); lines && !is_narrow(p.type)) out.push_back(*lines);
+    if (const auto lines = tile_staged(p.rows, where); lines && !is_narrow(p.type)) out.push_back(*lines);
     for (const gemm_tile& t : few_rows_tiles(p.rows, p.cols, where)) out.push_back(t);
   }
   if (streams(p, where)) out = {{streamed, 1, 1, 1, 1, 1, 1}};
@@ -192,7 +194,7 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
 
 gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const gemm_tile& tile,
                     const architecture& where) {
-  if (tile.atom == few_rows || tile.atom == by_lines) return plan_few_rows(p, epilogue, tile, where);
+  if (tile.atom == few_rows || tile.atom == staged) return plan_few_rows(p, epilogue, tile, where);
   if (tile.atom == each_result) return plan_each(p, epilogue);
   if (tile.atom == streamed) return plan_streamed(p, epilogue, where);
   // results of a phase whose columns lie far apart are a stride apart along the rows
@@ -204,10 +206,10 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   if (!p.a.is_matrix()) t.line("#include \"kiln/backend/hip/kernels/conv/image_operand.hpp\"");
   const bool wgmma = tile.atom == "wgmma";
   t.line("#include \"kiln/backend/hip/kernels/gemm/",
-         tile.in_turns() ? "gemm_in_turns"
-         : wgmma         ? "gemm_wgmma"
-         : tile.cluster  ? "gemm_cluster"
-                         : "gemm",
+         tile.persistent() ? "gemm_persistent"
+         : wgmma           ? "gemm_wgmma"
+         : tile.cluster    ? "gemm_cluster"
+                           : "gemm",
          ".hpp\"");
   t.line("#include \"kiln/backend/hip/kernels/atom/", tile.atom, ".hpp\"");
   if (p.phases) t.line("#include \"kiln/backend/hip/kernels/conv/phases.hpp\"");
@@ -228,12 +230,12 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   const std::string cluster = tile.cluster ? cat("__cluster_dims__(1, ", tile.splits) + ", 1) " : "";
   // registers change hands only where a block has a multiprocessor for itself by its bounds
   t.open_kernel({threads,
-                 tile.in_turns() ? 1
-                 : wgmma         ? gpu::wgmma_tile{tile.cols}.together()
-                                 : 1,
+                 tile.persistent() ? 1
+                 : wgmma           ? gpu::wgmma_tile{tile.cols}.together()
+                                   : 1,
                  true},
                 cluster, "gemm_kernel(factor_a a, factor_b b, epilogue result, gemm_sizes s",
-                tile.in_turns() ? mapped_parameters : "", ")");
+                tile.persistent() ? mapped_parameters : "", ")");
   t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
   if (p.phases) {
     const auto dim = [](const gpu::phase_dim& d) { return cat("{", d.stride, ", ", d.taps, ", ", d.pad, "}"); };
@@ -242,8 +244,8 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
            "}>(a, b, result.place, s, entry_of(s) / s.inner_batch);");
   }
   if (wgmma)
-    t.line(tile.in_turns()
-               ? cat("gemm_in_turns<", stored_name(p.type), ", turns_tile{", tile.cols, ", ",
+    t.line(tile.persistent()
+               ? cat("gemm_persistent<", stored_name(p.type), ", persistent_tile{", tile.cols, ", ",
                      tile.alternate ? "true, " : "false, ", tile.boxes, "}>(a, b, result, s, maps, shared);")
                : cat("gemm_on_wgmma<", stored_name(p.type), ", ", tile.cols, ">(a, b, result, s, shared);"));
   else if (tile.cluster)
@@ -259,9 +261,9 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   const std::int64_t entries = p.batch0 * p.batch1;
   plan.block = {static_cast<unsigned>(threads)};
   const std::int64_t tiles = tiles_m * tiles_n * entries;
-  plan.grid = {blocks_of(tile.in_turns() ? std::min<std::int64_t>(tiles, where.multiprocessors) : tiles),
+  plan.grid = {blocks_of(tile.persistent() ? std::min<std::int64_t>(tiles, where.multiprocessors) : tiles),
                static_cast<unsigned>(tile.splits)};
-  if (tile.in_turns()) {
+  if (tile.persistent()) {
     plan.boxes_a = boxes_of(p, p.a, p.rows, tile.rows), plan.boxes_b = boxes_of(p, p.b, p.cols, tile.cols);
     if (tile.boxes != 0) plan.boxes_result = boxes_of_positions(p, 0);
     if (boxed != 0) plan.boxes_operand = boxes_of_positions(p, boxed), plan.boxed = boxed;
@@ -290,7 +292,7 @@ void run_gemm(const gemm_plan& plan, const function& f, device_queue& queue, std
     sizes.arrivals = reinterpret_cast<int*>(scratch.data() + plan.partial_bytes);
     queue.fill(sizes.arrivals, 0, plan.scratch_bytes - plan.partial_bytes);
   }
-  gpu::turns_maps maps{};
+  gpu::persistent_maps maps{};
   const auto map = [&](gpu::tensor_map& one, std::optional<tensor_boxes> boxes, const void* base) {
     if (!boxes) return;
     boxes->base = base;

@@ -47,7 +47,7 @@ template <class Module> std::optional<stored_form> find_stored_form(const stored
   if (!four && !floats) out.text += is_signed ? ", true" : ", false";
   out.text += ">";
   out.of_few_rows = out.text;
-  const std::int64_t in_line = out.run * gpu::line_slots::line / 16, in_word = 2 * w.op.block;
+  const std::int64_t in_line = out.run * gpu::staged_lines::line / 16, in_word = 2 * w.op.block;
   if (!zeros && in_line % in_word == 0 && w.depth % in_word == 0) out.scale_words = static_cast<int>(in_line / in_word);
   out.value.row_bytes = count(data);
   out.value.scale_row = count(scales);
@@ -101,7 +101,7 @@ inline widening plan_widening(const stored_form& form, dtype type, std::int64_t 
 inline gemm_tile stored_tile(const gemm_problem& p, const stored_form& form, const architecture& where) {
   constexpr std::int64_t most_unpacked = 4;
   if (form.scale_words != 0 && p.rows > most_unpacked)
-    if (const auto lines = tile_by_lines(p.rows, where, form.scale_words)) return *lines;
+    if (const auto lines = tile_staged(p.rows, where, form.scale_words)) return *lines;
   gemm_tile tile = few_rows_tiles(p.rows, p.cols, where).front();
   if (p.rows > 16) return tile;
   tile.cols = 16, tile.stages = 1;

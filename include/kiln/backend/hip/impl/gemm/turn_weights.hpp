@@ -6,7 +6,7 @@
 namespace kiln::hip {
 
 /// Lays constant right operands of products that may have few rows out with their depth contiguous, as
-/// `gemm_of_few_rows` reads them. It runs after the fusion passes.
+/// `skinny_gemm` reads them. It runs after the fusion passes.
 inline pass_note turn_weights(program& p) {
   pass_note note("turn_weights");
   for_each_unfused(p, [&](module_graph& m) {

@@ -80,9 +80,9 @@ struct attention_memory {
   constexpr int wgmma_barriers_at() const { return wgmma_results_at() + rows * step_v() * size; }
   constexpr int bytes_on_wgmma() const { return wgmma_barriers_at() + (4 + 4 * wgmma_stages() + 1) * 8; }
 
-  // attention_on_vectors: queries, keys, values, weights as floats
+  // attention_simt: queries, keys, values, weights as floats
   constexpr int vector_weights_at() const { return values_at() + keys * step_v() * size; }
-  constexpr int bytes_on_vectors() const { return vector_weights_at() + rows * step_s() * 4; }
+  constexpr int bytes_simt() const { return vector_weights_at() + rows * step_s() * 4; }
 
   // attention_staged: queries, keys, values, weights, scores, and three floats a row
   constexpr int step_p() const { return keys + tile_pad(size); }

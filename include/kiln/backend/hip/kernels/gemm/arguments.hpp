@@ -100,7 +100,7 @@ struct stored_argument {
 };
 static_assert(sizeof(stored_argument) == 48);
 
-/// Floats from row to row of a block's sums in `gemm_of_few_rows`.
+/// Floats from row to row of a block's sums in `skinny_gemm`.
 constexpr int few_rows_step(int cols) { return cols + 4; }
 
 /// A tile of `gemm_on_wgmma`: two groups of four warps each sum 64 rows over depths of 64. Two of the stages are being
@@ -117,11 +117,11 @@ struct wgmma_tile {
   }
 };
 
-/// A tile of `gemm_in_turns`: one warp has tiles copied, two more what the epilogue reads, and two groups of four sum
+/// A tile of `gemm_persistent`: one warp has tiles copied, two more what the epilogue reads, and two groups of four sum
 /// 64 rows each or, where they alternate, a tile each, over depths of 128 bytes. A block has a multiprocessor for
 /// itself and works tile after tile; results leave in parts of 64 columns, through memory of their own: sums of 32
 /// bits, or a ring of boxes of the result's elements for each group.
-struct turns_tile {
+struct persistent_tile {
   static constexpr int rows = 128, warps_m = 12, warps_n = 1, copying = 4, part = 64;
   static constexpr int line_bytes = 128, box_bytes = 64 * part * 2;
   static constexpr int most_stages = 8, block_bytes = 227 * 1024, barrier_bytes = 512;  // of sm_90's shared memory
@@ -147,11 +147,11 @@ struct turns_tile {
   constexpr int shared_bytes() const { return barriers_at() + barriers() * 8; }
 };
 
-/// What a block of `gemm_in_turns` has the copy unit read and write: the factors, the result, and what the epilogue
+/// What a block of `gemm_persistent` has the copy unit read and write: the factors, the result, and what the epilogue
 /// reads in boxes.
-struct turns_maps {
+struct persistent_maps {
   tensor_map a, b, result, operand;
 };
-static_assert(sizeof(turns_maps) == 512);
+static_assert(sizeof(persistent_maps) == 512);
 
 }  // namespace kiln::gpu

@@ -19,7 +19,7 @@ template <int Threads> void sync_some(int number) { meet(number, Threads); }
 template <int Count> void leave_registers() {}
 template <int Count> void take_registers() {}
 
-void copy_box(void* to, const tensor_map& map, int along, int across, u64* barrier);
+void tma_load(void* to, const tensor_map& map, int along, int across, u64* barrier);
 void copy_places(void* to, const tensor_map& map, int along, int place, int line, u64* barrier);
 void copy_windows(void* to, const tensor_map& map, int channel, int col, int row, int image, int right, int down,
                   u64* barrier);

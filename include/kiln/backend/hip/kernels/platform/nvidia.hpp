@@ -196,7 +196,7 @@ template <int Threads> KILN_FN void pass_turn(int turn) {
 }
 /// Starts the copy of a box of a matrix to shared memory by the copy unit (PTX ISA, "cp.async.bulk.tensor"); elements
 /// outside of the matrix are 0.
-KILN_FN void copy_box(void* to, const tensor_map& map, int along, int across, u64* barrier) {
+KILN_FN void tma_load(void* to, const tensor_map& map, int along, int across, u64* barrier) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::
           "r"(shared_address(to)),

@@ -7,17 +7,17 @@
 #include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
 
 // Products whose blocks work tile after tile and have the copy unit of sm_90 read their factors
-// (kernels/gemm/gemm_in_turns.hpp): which there are, and how long they take.
+// (kernels/gemm/gemm_persistent.hpp): which there are, and how long they take.
 
 namespace kiln::hip {
 
 /// What their kernels are passed beside what all products are.
-constexpr std::string_view mapped_parameters = ", const __grid_constant__ turns_maps maps";
+constexpr std::string_view mapped_parameters = ", const __grid_constant__ persistent_maps maps";
 
 /// How the copy unit reads a factor for tiles of `lines` rows or windows; empty where it can't.
 inline std::optional<tensor_boxes> boxes_of(const gemm_problem& p, const gemm_factor& f, std::int64_t rows, int lines) {
   const auto count = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
-  const auto width = static_cast<int>(size_of(p.type)), depth = gpu::turns_tile::depth_of(width);
+  const auto width = static_cast<int>(size_of(p.type)), depth = gpu::persistent_tile::depth_of(width);
   if (width > 2 || f.vector * width != 16 || p.batch0 * p.batch1 != 1) return std::nullopt;
   tensor_boxes to;
   to.bfloat16 = p.type == dtype::bf16, to.bytes = width == 1;
@@ -28,10 +28,10 @@ inline std::optional<tensor_boxes> boxes_of(const gemm_problem& p, const gemm_fa
     if (step <= 0 || (width == 1 && !f.depth_contiguous)) return std::nullopt;
     to.extents[0] = count(p.depth), to.extents[1] = count(rows), to.step_bytes[0] = count(step * width);
     if (f.depth_contiguous) {
-      to.across = static_cast<unsigned>(gpu::turns_tile::lines_of_box(static_cast<int>(rows), lines));
+      to.across = static_cast<unsigned>(gpu::persistent_tile::lines_of_box(static_cast<int>(rows), lines));
     } else {
       std::swap(to.extents[0], to.extents[1]);
-      to.along = gpu::turns_tile::part, to.across = static_cast<unsigned>(depth);
+      to.along = gpu::persistent_tile::part, to.across = static_cast<unsigned>(depth);
     }
     return to;
   }
@@ -75,7 +75,7 @@ inline std::optional<tensor_boxes> boxes_of_positions(const gemm_problem& p, std
   const auto count = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
   tensor_boxes to;
   to.bfloat16 = p.types[k] == dtype::bf16;
-  to.along = to.across = static_cast<unsigned>(gpu::turns_tile::part);
+  to.along = to.across = static_cast<unsigned>(gpu::persistent_tile::part);
   to.extents[0] = count(p.cols), to.step_bytes[0] = count(row * width);
   if (!lies_apart(p)) {
     to.extents[1] = count(p.rows);
@@ -99,8 +99,8 @@ inline int boxes_of_results(const gemm_problem& p, int cols) {
 }
 
 /// Their tiles: wide ones are summed by both groups of warps together, the others also by one after the other.
-inline void add_tiles_in_turns(std::vector<gemm_tile>& to, const gemm_problem& p) {
-  using t = gpu::turns_tile;
+inline void add_persistent_tiles(std::vector<gemm_tile>& to, const gemm_problem& p) {
+  using t = gpu::persistent_tile;
   if (p.depth <= 0 || !boxes_of(p, p.a, p.rows, t::rows)) return;
   for (const int cols : {256, 128, 64}) {
     if (!boxes_of(p, p.b, p.cols, cols)) continue;
@@ -122,13 +122,13 @@ inline void add_tiles_in_turns(std::vector<gemm_tile>& to, const gemm_problem& p
 /// The tile of large results for each of whose elements lanes read another: two blocks share a multiprocessor. Where
 /// results leave through sums, no other took less than 0.95 of its time of ResNet-50's convolutions with a shortcut.
 inline bool stores_much(const gemm_tile& t) {
-  return t.atom == "wgmma" && !t.in_turns() && t.cols == 128 && t.splits == 1;
+  return t.atom == "wgmma" && !t.persistent() && t.cols == 128 && t.splits == 1;
 }
 
 /// Cycles of a product whose blocks work tile after tile, each a multiprocessor's only one. `lane_bytes` are of what
 /// lanes read for each element, `boxed_bytes` of what the copy unit brings; `work` are the instructions of functions.
-inline double time_in_turns(const gemm_tile& t, double steps, double tiles, double processors, double lane_bytes,
-                            double boxed_bytes, double work) {
+inline double persistent_time(const gemm_tile& t, double steps, double tiles, double processors, double lane_bytes,
+                              double boxed_bytes, double work) {
   // fitted to times of ResNet-50's convolutions on an H200. A group alone multiplies more slowly than two, and stores
   // more slowly
   struct cycles {
@@ -143,7 +143,7 @@ inline double time_in_turns(const gemm_tile& t, double steps, double tiles, doub
   const cycles& c = t.boxes != 0 ? (t.alternate ? boxes_alternate : boxes) : t.alternate ? sums_alternate : sums;
   const double area = static_cast<double>(t.rows) * t.cols, each = std::ceil(tiles / processors);
   // the unit takes as long for twice as many products of factors half as wide
-  constexpr double depth = gpu::turns_tile::depth_of(2);
+  constexpr double depth = gpu::persistent_tile::depth_of(2);
   const double products = steps * std::max(area * depth / c.rate, c.least_step);
   const double computed = work / (lanes * (t.alternate ? issued_alone : issued));
   const double stored = area * (c.stored + c.by_lane * lane_bytes + c.boxed * boxed_bytes + computed);

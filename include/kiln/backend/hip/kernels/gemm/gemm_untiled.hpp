@@ -9,8 +9,8 @@ namespace kiln::gpu {
 /// direction first. Factors come from the cache, since neighbors read the same; with `Joined` those of a whole run lie
 /// together.
 template <bool Joined, class T, class Result>
-KILN_FN void gemm_each(const matrix_argument<T>& a, const matrix_argument<T>& b, const Result& result,
-                       const gemm_sizes& s, int at) {
+KILN_FN void gemm_untiled(const matrix_argument<T>& a, const matrix_argument<T>& b, const Result& result,
+                          const gemm_sizes& s, int at) {
   constexpr int W = Result::width;
   constexpr bool along_rows = Result::along_rows;
   const int length = along_rows ? s.rows : s.cols, lines = along_rows ? s.cols : s.rows;

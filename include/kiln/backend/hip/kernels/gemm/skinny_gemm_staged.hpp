@@ -1,18 +1,18 @@
 #pragma once
-#include "kiln/backend/hip/kernels/gemm/gemm_few_rows.hpp"
-#include "kiln/backend/hip/kernels/gemm/line_slots.hpp"
+#include "kiln/backend/hip/kernels/gemm/skinny_gemm.hpp"
+#include "kiln/backend/hip/kernels/gemm/staged_lines.hpp"
 
 namespace kiln::gpu {
 
-/// `gemm_of_few_rows` whose weights pass through shared memory, in whole lines of the cache: a multiprocessor takes as
+/// `skinny_gemm` whose weights pass through shared memory, in whole lines of the cache: a multiprocessor takes as
 /// long for half a line as for one. Blocks, one a multiprocessor, share the columns evenly and work tile after tile of
 /// `Slots.cols()`; warps share the depth. A warp copies the lines that it multiplies itself, to slots of its own, so
 /// that it waits for no other until a tile's sums are joined, and keeps all but one of its slots under way, across
 /// tiles and, since weights are constant, from before the end of the kernel before. Pieces of odd lines are exchanged
 /// by halves, so that eight lanes read different banks. block_x counts blocks.
-template <class T, class Weights, line_slots Slots, class Result>
-KILN_FN void gemm_by_lines(const matrix_argument<T>& a, const Weights& weights, const Result& result, int rows,
-                           int cols, int depth, char* shared) {
+template <class T, class Weights, staged_lines Slots, class Result>
+KILN_FN void skinny_gemm_staged(const matrix_argument<T>& a, const Weights& weights, const Result& result, int rows,
+                                int cols, int depth, char* shared) {
   using atom = atom_mma_narrow<T>;
   constexpr int tiles = Slots.tiles, atoms = Slots.height / 8, width = Slots.cols(), warps = Slots.warps,
                 slots = Slots.slots;

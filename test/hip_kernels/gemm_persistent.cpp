@@ -1,5 +1,5 @@
 // Products whose blocks work tile after tile and have the copy unit of sm_90 read and write, on the emulated device.
-#include "kiln/backend/hip/kernels/gemm/gemm_in_turns.hpp"
+#include "kiln/backend/hip/kernels/gemm/gemm_persistent.hpp"
 
 #include <gtest/gtest.h>
 
@@ -69,16 +69,16 @@ template <class T, bool Turned> struct factor_values {
   }
   tensor_boxes boxes(int rows, int depth, int lines) const {
     return Turned ? rows_of(all.data(), depth, rows, step, 64)
-                  : rows_of(all.data(), rows, depth, step, turns_tile::lines_of_box(rows, lines), sizeof(T));
+                  : rows_of(all.data(), rows, depth, step, persistent_tile::lines_of_box(rows, lines), sizeof(T));
   }
 };
 
 // The left factor `a` is seen through `boxes_a`; `value(i, k)` is what it has for row i at depth k. Results are of To.
-template <class T, turns_tile Sized, bool Boxed, bool Apart = false, class To = T, bool Turned = false, class A,
+template <class T, persistent_tile Sized, bool Boxed, bool Apart = false, class To = T, bool Turned = false, class A,
           class Value>
 void check_of(const sizes& z, const A& a, const tensor_boxes& boxes_a, Value value) {
   static_assert(Sized.leaving_at() % 1024 == 0 && Sized.stages() >= 2);
-  static_assert(Sized.shared_bytes() <= turns_tile::block_bytes);
+  static_assert(Sized.shared_bytes() <= persistent_tile::block_bytes);
   const int step = z.cols + 8;  // of the result and the operand, whose rows are apart, and lines of rows further
   const int pixels = Apart ? z.pixels : z.rows, line = pixels * step + 3 * 8;
   const auto count = [](int n) { return static_cast<std::size_t>(n); };
@@ -102,9 +102,9 @@ void check_of(const sizes& z, const A& a, const tensor_boxes& boxes_a, Value val
   };
   const tensor_boxes boxes_b = b.boxes(z.cols, z.depth, Sized.cols), boxes_c = positions(c.data()),
                      boxes_x = positions(operand.data());
-  const turns_maps maps{map_of(boxes_a), map_of(boxes_b), map_of(boxes_c), map_of(boxes_x)};
-  run_grid(z.blocks, 1, turns_tile::warps_m * warp_lanes, Sized.shared_bytes(),
-           [&](char* shared) { gemm_in_turns<T, Sized>(a, fb, result, s, maps, shared); });
+  const persistent_maps maps{map_of(boxes_a), map_of(boxes_b), map_of(boxes_c), map_of(boxes_x)};
+  run_grid(z.blocks, 1, persistent_tile::warps_m * warp_lanes, Sized.shared_bytes(),
+           [&](char* shared) { gemm_persistent<T, Sized>(a, fb, result, s, maps, shared); });
   std::vector<bool> written(all);
   for (int i = 0; i < z.rows; ++i)
     for (int j = 0; j < z.cols; ++j) {
@@ -117,74 +117,74 @@ void check_of(const sizes& z, const A& a, const tensor_boxes& boxes_a, Value val
   for (std::size_t at = 0; at < all; ++at)
     ASSERT_TRUE(written[at] || widen(c[at]) == 77) << "beside the result: " << at;
 }
-template <class T, turns_tile Sized, bool Boxed, bool Apart = false, class To = T, bool TurnedA = false,
+template <class T, persistent_tile Sized, bool Boxed, bool Apart = false, class To = T, bool TurnedA = false,
           bool TurnedB = false>
 void check(const sizes& z) {
   SCOPED_TRACE(std::to_string(Sized.cols) + (Sized.alternate ? " alternate " : " halves ") +
                std::to_string(Sized.boxes));
   const factor_values<T, TurnedA> a(z.rows, z.depth, 1);
-  check_of<T, Sized, Boxed, Apart, To, TurnedB>(z, a.operand(), a.boxes(z.rows, z.depth, turns_tile::rows),
+  check_of<T, Sized, Boxed, Apart, To, TurnedB>(z, a.operand(), a.boxes(z.rows, z.depth, persistent_tile::rows),
                                                 [&](int i, int k) { return a.at(i, k); });
 }
 template <class T, int Boxes, bool Boxed> void check_all(const sizes& z) {
-  check<T, turns_tile{64, false, Boxes}, Boxed>(z);
-  check<T, turns_tile{64, true, Boxes}, Boxed>(z);
-  check<T, turns_tile{128, false, Boxes}, Boxed>(z);
-  check<T, turns_tile{128, true, Boxes}, Boxed>(z);
+  check<T, persistent_tile{64, false, Boxes}, Boxed>(z);
+  check<T, persistent_tile{64, true, Boxes}, Boxed>(z);
+  check<T, persistent_tile{128, false, Boxes}, Boxed>(z);
+  check<T, persistent_tile{128, true, Boxes}, Boxed>(z);
 }
 
-TEST(device_gemm_in_turns, results_leave_through_sums) { check_all<f16, 0, false>({150, 136, 72, 2}); }
-TEST(device_gemm_in_turns, results_leave_through_boxes) {
+TEST(device_gemm_persistent, results_leave_through_sums) { check_all<f16, 0, false>({150, 136, 72, 2}); }
+TEST(device_gemm_persistent, results_leave_through_boxes) {
   check_all<f16, 3, false>({300, 200, 72, 2});
   check_all<bf16, 3, false>({70, 264, 8, 1});
 }
 // More tiles than a ring has boxes, rows and columns that fill no box, one step and several.
-TEST(device_gemm_in_turns, operands_are_brought_to_boxes) {
+TEST(device_gemm_persistent, operands_are_brought_to_boxes) {
   check_all<f16, 4, true>({300, 200, 72, 2});
   check_all<bf16, 4, true>({520, 72, 136, 1});
   check_all<f16, 4, true>({40, 328, 64, 3});
 }
-TEST(device_gemm_in_turns, tiles_of_256_columns) {
-  check<f16, turns_tile{256, false, 2}, false>({300, 264, 136, 2});
-  check<f16, turns_tile{256, false, 4}, true>({300, 264, 136, 2});
+TEST(device_gemm_persistent, tiles_of_256_columns) {
+  check<f16, persistent_tile{256, false, 2}, false>({300, 264, 136, 2});
+  check<f16, persistent_tile{256, false, 4}, true>({300, 264, 136, 2});
 }
 // Factors whose rows or columns are neighbors, both or one: depths and columns that end within a box.
-TEST(device_gemm_in_turns, factors_lie_across_the_depth) {
-  check<f16, turns_tile{64, false, 0}, false, false, f16, false, true>({150, 136, 72, 2});
-  check<f16, turns_tile{128, true, 4}, true, false, f16, false, true>({300, 200, 136, 2});
-  check<bf16, turns_tile{256, false, 2}, false, false, bf16, false, true>({130, 328, 72, 1});
-  check<f16, turns_tile{128, false, 3}, false, false, f16, true, false>({200, 136, 72, 1});
-  check<f16, turns_tile{64, true, 3}, false, false, f16, true, true>({300, 72, 40, 2});
-  check<bf16, turns_tile{256, false, 4}, true, false, bf16, true, true>({150, 264, 200, 1});
+TEST(device_gemm_persistent, factors_lie_across_the_depth) {
+  check<f16, persistent_tile{64, false, 0}, false, false, f16, false, true>({150, 136, 72, 2});
+  check<f16, persistent_tile{128, true, 4}, true, false, f16, false, true>({300, 200, 136, 2});
+  check<bf16, persistent_tile{256, false, 2}, false, false, bf16, false, true>({130, 328, 72, 1});
+  check<f16, persistent_tile{128, false, 3}, false, false, f16, true, false>({200, 136, 72, 1});
+  check<f16, persistent_tile{64, true, 3}, false, false, f16, true, true>({300, 72, 40, 2});
+  check<bf16, persistent_tile{256, false, 4}, true, false, bf16, true, true>({150, 264, 200, 1});
 }
 // Floats of eight bits: depths that end within a step, steps that are summed apart, halves of 256 columns, f32 and
 // 16-bit results.
-TEST(device_gemm_in_turns, floats_of_eight_bits) {
+TEST(device_gemm_persistent, floats_of_eight_bits) {
   using e4m3 = kiln::float8_e4m3fn;
   using e5m2 = kiln::float8_e5m2;
-  check<e4m3, turns_tile{64, true, 0}, false, false, f16>({150, 136, 144, 2});
-  check<e4m3, turns_tile{128, false, 4}, true, false, f16>({300, 200, 272, 2});
-  check<e4m3, turns_tile{128, true, 3}, false, false, bf16>({300, 200, 128 * 9 + 16, 1});
-  check<e4m3, turns_tile{256, false, 2}, false, false, f16>({150, 264, 400, 1});
-  check<e5m2, turns_tile{256, false, 2}, false, false, f16>({270, 264, 128 * 6 + 16, 2});  // groups begin apart
-  check<e5m2, turns_tile{64, false, 3}, false, true, f16>({21 * 15, 72, 160, 2, 21});
-  check<e5m2, turns_tile{256, false, 0}, false, false, float>({130, 264, 272, 1});
+  check<e4m3, persistent_tile{64, true, 0}, false, false, f16>({150, 136, 144, 2});
+  check<e4m3, persistent_tile{128, false, 4}, true, false, f16>({300, 200, 272, 2});
+  check<e4m3, persistent_tile{128, true, 3}, false, false, bf16>({300, 200, 128 * 9 + 16, 1});
+  check<e4m3, persistent_tile{256, false, 2}, false, false, f16>({150, 264, 400, 1});
+  check<e5m2, persistent_tile{256, false, 2}, false, false, f16>({270, 264, 128 * 6 + 16, 2});  // groups begin apart
+  check<e5m2, persistent_tile{64, false, 3}, false, true, f16>({21 * 15, 72, 160, 2, 21});
+  check<e5m2, persistent_tile{256, false, 0}, false, false, float>({130, 264, 272, 1});
 }
 // More steps than stages.
-TEST(device_gemm_in_turns, stages_are_filled_again) {
-  check<f16, turns_tile{64, true, 4}, true>({270, 136, 64 * 13, 1});
-  check<f16, turns_tile{128, false, 4}, true>({270, 136, 64 * 13, 1});
+TEST(device_gemm_persistent, stages_are_filled_again) {
+  check<f16, persistent_tile{64, true, 4}, true>({270, 136, 64 * 13, 1});
+  check<f16, persistent_tile{128, false, 4}, true>({270, 136, 64 * 13, 1});
 }
 // Lines of rows that lie apart, as those of a transposed convolution's phase: shorter and longer than a box.
-TEST(device_gemm_in_turns, rows_lie_apart) {
-  check<f16, turns_tile{64, true, 4}, true, true>({21 * 15, 72, 72, 2, 21});
-  check<f16, turns_tile{128, false, 3}, false, true>({21 * 15, 200, 72, 1, 21});
-  check<bf16, turns_tile{128, true, 4}, true, true>({3 * 100, 72, 8, 1, 100});
-  check<f16, turns_tile{64, false, 0}, false, true>({21 * 15, 72, 72, 2, 21});
+TEST(device_gemm_persistent, rows_lie_apart) {
+  check<f16, persistent_tile{64, true, 4}, true, true>({21 * 15, 72, 72, 2, 21});
+  check<f16, persistent_tile{128, false, 3}, false, true>({21 * 15, 200, 72, 1, 21});
+  check<bf16, persistent_tile{128, true, 4}, true, true>({3 * 100, 72, 8, 1, 100});
+  check<f16, persistent_tile{64, false, 0}, false, true>({21 * 15, 72, 72, 2, 21});
 }
 
 // Windows of 3 x 3 that reach past the edges of two images, strides of 2: a tile has windows of both.
-TEST(device_gemm_in_turns, windows_of_images) {
+TEST(device_gemm_persistent, windows_of_images) {
   using T = f16;
   constexpr int images = 2, channels = 64, height = 19, width = 23, out_rows = 10, out_cols = 12, kernel = 3;
   const auto x = random_values<T>(images * height * width * channels, 1);
@@ -198,7 +198,7 @@ TEST(device_gemm_in_turns, windows_of_images) {
   at.stride_rows = at.stride_cols = 2, at.pad_rows = at.pad_cols = 1;
   const image_operand<T, true, channels, 8, channels, kernel, kernel> a{at};
   tensor_boxes boxes;
-  boxes.base = x.data(), boxes.mode = copy_mode::im2col, boxes.rank = 4, boxes.across = turns_tile::rows;
+  boxes.base = x.data(), boxes.mode = copy_mode::im2col, boxes.rank = 4, boxes.across = persistent_tile::rows;
   const u64 extents[] = {channels, width, height, images};
   for (int d = 0; d < 4; ++d) boxes.extents[d] = extents[d];
   boxes.step_bytes[0] = channels * 2, boxes.step_bytes[1] = width * channels * 2;
@@ -213,8 +213,8 @@ TEST(device_gemm_in_turns, windows_of_images) {
     return widen(x[static_cast<std::size_t>(((image * height + row) * width + col) * channels + k % channels)]);
   };
   const sizes z{images * out_rows * out_cols, 72, channels * kernel * kernel, 1};
-  check_of<T, turns_tile{64, true, 4}, true>(z, a, boxes, value);
-  check_of<T, turns_tile{128, false, 3}, false>(z, a, boxes, value);
+  check_of<T, persistent_tile{64, true, 4}, true>(z, a, boxes, value);
+  check_of<T, persistent_tile{128, false, 3}, false>(z, a, boxes, value);
 }
 
 }  // namespace

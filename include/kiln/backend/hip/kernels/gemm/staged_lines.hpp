@@ -1,14 +1,14 @@
 #pragma once
 #include "kiln/backend/hip/kernels/gemm/arguments.hpp"
 
-// How a block of `gemm_by_lines` divides shared memory; host and device include this header.
+// How a block of `skinny_gemm_staged` divides shared memory; host and device include this header.
 
 namespace kiln::gpu {
 
 /// Slots of a warp, each with a line of 128 bytes of as many weight rows as `tiles` tiles of 16 have, then
 /// `scale_words` words of scales for each of them; after all warps' slots the sums of two tiles of columns, of
 /// `height` rows.
-struct line_slots {
+struct staged_lines {
   static constexpr int line = 128, tile = 16;
   int tiles, warps, slots, height, scale_words = 0;
   /// Columns that a block works at a time, a weight row each.

@@ -1,36 +1,36 @@
 #pragma once
 #include "kiln/backend/hip/kernels/atom/wgmma.hpp"
 #include "kiln/backend/hip/kernels/gemm/gemm.hpp"
-#include "kiln/backend/hip/kernels/gemm/result_boxes.hpp"
+#include "kiln/backend/hip/kernels/gemm/tma_store.hpp"
 #include "kiln/backend/hip/kernels/platform/ring_counter.hpp"
 
 namespace kiln::gpu {
 
 #if !KILN_AMD
 /// A factor as the copy unit reads it, 128 bytes of the depth after the other: `Across` rows of a matrix in boxes of
-/// `turns_tile::lines_of_box`, or windows of images whose channels are a multiple of those bytes. Of a matrix whose
-/// rows are neighbors a box has 64 of them, and a line for each depth. Boxes without a row are not read, since these
-/// take longer than others: what products they leave is not stored.
-template <class Factor, int Across> struct copied_boxes {
+/// `persistent_tile::lines_of_box`, or windows of images whose channels are a multiple of those bytes. Of a matrix
+/// whose rows are neighbors a box has 64 of them, and a line for each depth. Boxes without a row are not read, since
+/// these take longer than others: what products they leave is not stored.
+template <class Factor, int Across> struct tma_tiles {
   const Factor& factor;
   int row0, lines, across;  // of a box, and of those that have a row
-  KILN_FN copied_boxes(const Factor& factor, int row0, int rows)
+  KILN_FN tma_tiles(const Factor& factor, int row0, int rows)
       : factor(factor),
         row0(row0),
-        lines(Factor::depth_contiguous ? turns_tile::lines_of_box(rows, Across) : turns_tile::part) {
+        lines(Factor::depth_contiguous ? persistent_tile::lines_of_box(rows, Across) : persistent_tile::part) {
     const int left = (rows - row0 + lines - 1) / lines * lines;
     across = left < Across ? left : Across;
   }
-  KILN_FN int bytes() const { return across * turns_tile::line_bytes; }
+  KILN_FN int bytes() const { return across * persistent_tile::line_bytes; }
   KILN_FN void copy(void* to, const tensor_map& map, int step, u64* barrier) const {
     using element = typename Factor::element;
-    constexpr int depth = turns_tile::depth_of(sizeof(element)), part = turns_tile::part;
+    constexpr int depth = persistent_tile::depth_of(sizeof(element)), part = persistent_tile::part;
     const auto copy_part = [&](int i) {
       element* const at = static_cast<element*>(to) + i * depth;
       if constexpr (Factor::depth_contiguous)
-        copy_box(at, map, step * depth, row0 + i, barrier);
+        tma_load(at, map, step * depth, row0 + i, barrier);
       else
-        copy_box(at, map, row0 + i, step * depth, barrier);
+        tma_load(at, map, row0 + i, step * depth, barrier);
     };
     if (lines == Across) {
       copy_part(0);
@@ -44,19 +44,19 @@ template <class Factor, int Across> struct copied_boxes {
   }
 };
 template <class Factor, int Across>
-requires Factor::of_image struct copied_boxes<Factor, Across> {
+requires Factor::of_image struct tma_tiles<Factor, Across> {
   const Factor& m;
   int image, row, col;  // where the first window begins
-  KILN_FN copied_boxes(const Factor& m, int row0, int) : m(m), image(row0 / m.out_pixels) {
+  KILN_FN tma_tiles(const Factor& m, int row0, int) : m(m), image(row0 / m.out_pixels) {
     static_assert(Factor::even && !Factor::volume);
     const int pixel = row0 - image * m.out_pixels, line = pixel / m.out_cols, place = pixel - line * m.out_cols;
     row = Factor::corner_of(line, m.stride_rows, m.pad_rows), col = Factor::corner_of(place, m.stride_cols, m.pad_cols);
     if constexpr (Factor::backwards)  // windows begin with their last tap
       row -= (Factor::kernel_rows - 1) * m.dilation_rows, col -= (Factor::kernel_cols - 1) * m.dilation_cols;
   }
-  KILN_FN int bytes() const { return Across * turns_tile::line_bytes; }
+  KILN_FN int bytes() const { return Across * persistent_tile::line_bytes; }
   KILN_FN void copy(void* to, const tensor_map& map, int step, u64* barrier) const {
-    auto tap = m.at_depth(step * turns_tile::depth_of(sizeof(typename Factor::element)));
+    auto tap = m.at_depth(step * persistent_tile::depth_of(sizeof(typename Factor::element)));
     if constexpr (Factor::backwards)
       tap.row = Factor::kernel_rows - 1 - tap.row, tap.col = Factor::kernel_cols - 1 - tap.col;
     copy_windows(to, map, tap.channel, col, row, image, tap.col * m.dilation_cols, tap.row * m.dilation_rows, barrier);
@@ -69,7 +69,7 @@ requires Factor::of_image struct copied_boxes<Factor, Across> {
 template <class T, int Cols, int Halves, int Sums, int Most, class Begun>
 KILN_FN void add_stages(float (&c)[Halves][Sums], const T* const (&tile_a)[Most], const T* const (&tile_b)[Most],
                         int count, Begun begun) {
-  constexpr int depth = turns_tile::depth_of(sizeof(T)), at_once = 32 / sizeof(T), wide = Cols < 128 ? Cols : 128;
+  constexpr int depth = persistent_tile::depth_of(sizeof(T)), at_once = 32 / sizeof(T), wide = Cols < 128 ? Cols : 128;
   KILN_UNROLL
   for (int h = 0; h < Halves; ++h) KILN_UNROLL
   for (int q = 0; q < Cols; q += wide) {
@@ -97,15 +97,15 @@ KILN_FN void add_stages(float (&c)[Halves][Sums], const T* const (&tile_a)[Most]
   }
 }
 
-/// `gemm` on the matrix unit of sm_90 that reads shared memory itself, over tiles as `Sized` says (`turns_tile`);
+/// `gemm` on the matrix unit of sm_90 that reads shared memory itself, over tiles as `Sized` says (`persistent_tile`);
 /// depths are contiguous or, of matrices of 16-bit floats, rows and columns are; there is no batch, and the depth is
 /// not split. A thread has the copy unit fill the stages of one tile after the other, as far ahead as there is room;
 /// two groups of four warps multiply half a tile each, and store it while the next one's stages arrive. Where they
 /// alternate, each has a tile of its own: one multiplies while the other stores. Results leave through sums of 32 bits
-/// or through boxes (result_boxes.hpp). block_x counts blocks that share the tiles.
-template <class T, turns_tile Sized, class A, class B, class Result>
-KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const gemm_sizes& s, const turns_maps& maps,
-                           char* shared) {
+/// or through boxes (tma_store.hpp). block_x counts blocks that share the tiles.
+template <class T, persistent_tile Sized, class A, class B, class Result>
+KILN_FN void gemm_persistent(const A& a, const B& b, const Result& result, const gemm_sizes& s,
+                             const persistent_maps& maps, char* shared) {
   constexpr int rows = Sized.rows, cols = Sized.cols, depth = Sized.depth_of(sizeof(T)), part = Sized.part,
                 stages = Sized.stages();
   constexpr bool adds_stages = sizeof(T) == 1;  // sums of many products lose bits
@@ -118,7 +118,7 @@ KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const g
   constexpr int group_warps = 4, group_rows = 64, halves = alternate ? 2 : 1, at_once = alternate ? 2 : 1;
   using atom = atom_mma<f16>;  // whose lanes hold the same sums
   using part_tile = block_tile<rows, part, depth, multipliers, 1, stages>;
-  using boxes = result_boxes<Result, Sized.boxes>;
+  using boxes = tma_store<Result, Sized.boxes>;
   const auto stage_a = [&](int place) { return reinterpret_cast<T*>(shared + place * Sized.stage_bytes()); };
   const auto stage_b = [&](int place) { return stage_a(place) + rows * depth; };
   u64* const full = reinterpret_cast<u64*>(shared + Sized.barriers_at());
@@ -163,8 +163,8 @@ KILN_FN void gemm_in_turns(const A& a, const B& b, const Result& result, const g
       if (Sized.boxes == 0 && steps <= few_steps)
         expect_operands<rows, cols, copiers>(result, 0, 0, at.row0, at.col0, s.rows, s.cols);
       if (thread_index() == 0) {
-        const copied_boxes<A, rows> from_a(a, at.row0, s.rows);
-        const copied_boxes<B, cols> from_b(b, at.col0, s.cols);
+        const tma_tiles<A, rows> from_a(a, at.row0, s.rows);
+        const tma_tiles<B, cols> from_b(b, at.col0, s.cols);
         KILN_NO_UNROLL
         for (int k = 0; k < steps; ++k, stage.next()) {
           if (stage.round > 0) await_barrier(read + stage.place, stage.round - 1);

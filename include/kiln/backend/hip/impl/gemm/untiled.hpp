@@ -3,11 +3,11 @@
 
 namespace kiln::hip {
 
-/// The atom's name in the tile of `gemm_each`, a thread a run of results.
+/// The atom's name in the tile of `gemm_untiled`, a thread a run of results.
 inline constexpr std::string_view each_result = "each";
 inline constexpr int each_threads = 128;
 
-/// How `gemm_each` works a product: along which dim its runs go, their elements, and runs of an entry of the batch.
+/// How `gemm_untiled` works a product: along which dim its runs go, their elements, and runs of an entry of the batch.
 struct each_runs {
   bool along_rows, joined;
   int width;
@@ -43,11 +43,11 @@ inline double cycles_of_each(const gemm_problem& p, const architecture& where) {
 inline gemm_plan plan_each(const gemm_problem& p, const row_program* epilogue) {
   const each_runs r(p);
   kernel_text t(epilogue);
-  t.line("#include \"kiln/backend/hip/kernels/gemm/gemm_each.hpp\"");
+  t.line("#include \"kiln/backend/hip/kernels/gemm/gemm_untiled.hpp\"");
   write_epilogue(t, p, epilogue, r.along_rows, r.width);
   const std::string factor = cat("matrix_argument<", stored_name(p.type), "> ");
   t.open_kernel(each_threads, "gemm_kernel(", factor, "a, ", factor, "b, epilogue result, gemm_sizes s)");
-  t.line("gemm_each<", r.joined ? "true" : "false", ">(a, b, result, s, int(blockIdx.x) * ", each_threads,
+  t.line("gemm_untiled<", r.joined ? "true" : "false", ">(a, b, result, s, int(blockIdx.x) * ", each_threads,
          " + int(threadIdx.x));");
   t.close();
   gemm_plan plan;

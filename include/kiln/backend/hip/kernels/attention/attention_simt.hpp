@@ -3,7 +3,7 @@
 
 namespace kiln::gpu {
 
-/// Threads of `attention_on_vectors` that share rows: each works every 16th key, then every 16th run of four values.
+/// Threads of `attention_simt` that share rows: each works every 16th key, then every 16th run of four values.
 inline constexpr int vector_lanes = 16;
 
 /// A thread's part of a block of attention on the vector unit: `Tile::atoms_m` rows, of which 16 neighboring threads
@@ -150,9 +150,9 @@ template <class T, class Tile> struct vector_rows {
 /// Attention by multiply and add, for elements that no matrix unit multiplies as they are. See `attention_place` for
 /// its blocks.
 template <class T, class Tile, mask_kind Mask, bool Causal>
-KILN_FN void attention_on_vectors(const attention_operand<const T>& q, const attention_operand<const T>& k,
-                                  const attention_operand<const T>& v, const attention_operand<T>& out,
-                                  const epilogue_operand& mask, const attention_sizes& s, char* shared) {
+KILN_FN void attention_simt(const attention_operand<const T>& q, const attention_operand<const T>& k,
+                            const attention_operand<const T>& v, const attention_operand<T>& out,
+                            const epilogue_operand& mask, const attention_sizes& s, char* shared) {
   using rows = vector_rows<T, Tile>;
   const attention_place at(s);
   const typename rows::block block(q, k, v, s, at);

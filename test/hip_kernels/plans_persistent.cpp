@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "hip_kernels/plan_cases.hpp"
-#include "kiln/backend/hip/impl/gemm/each.hpp"
+#include "kiln/backend/hip/impl/gemm/untiled.hpp"
 #include "kiln/graph/builder.hpp"
 
 namespace kiln::testing {
@@ -22,7 +22,7 @@ TEST(tile_kernels, windows_are_boxes_of_the_copy_unit) {
   p.a = {image, true, 8, "64, 8, 256, 3, 3"};
   const hip::architecture where = hip::architecture::named("sm_90");
   const auto first = [&] { return hip::tiles_for(p, where).front(); };
-  ASSERT_TRUE(first().in_turns());
+  ASSERT_TRUE(first().persistent());
   const hip::gemm_plan plan = hip::plan_gemm(p, nullptr, first(), where);
   ASSERT_TRUE(plan.boxes_a && plan.boxes_b);
   EXPECT_EQ(plan.grid.x, 98u);
@@ -43,19 +43,19 @@ TEST(tile_kernels, windows_are_boxes_of_the_copy_unit) {
   EXPECT_EQ(b.across, static_cast<unsigned>(first().cols));
   // images that are one and the same, or lie at no distance because there is one
   std::get<hip::image_argument>(p.a.value).image_step = 0;
-  EXPECT_FALSE(first().in_turns());
+  EXPECT_FALSE(first().persistent());
   p.images = 1;
-  EXPECT_TRUE(first().in_turns());
+  EXPECT_TRUE(first().persistent());
   p.images = 64, std::get<hip::image_argument>(p.a.value).image_step = 28 * 28 * 256;
   // channels that are no multiple of a box, corners too far away, kernels that run backwards
   p.channels = 96, p.depth = 96 * 9;
-  EXPECT_FALSE(first().in_turns());
+  EXPECT_FALSE(first().persistent());
   p.channels = 256, p.depth = 256 * 9;
   std::get<hip::image_argument>(p.a.value).pad_cols = 128;
-  EXPECT_FALSE(first().in_turns());
+  EXPECT_FALSE(first().persistent());
   std::get<hip::image_argument>(p.a.value).pad_cols = 1;
   p.a.image_arguments += ", image_places<0, true, 1, 1, 1>";
-  EXPECT_FALSE(first().in_turns());
+  EXPECT_FALSE(first().persistent());
 }
 // A phase of a transposed convolution whose kernel is 4 x 6 in strides of 2: windows begin with their last tap.
 TEST(tile_kernels, phases_are_boxes_of_the_copy_unit) {
@@ -69,7 +69,7 @@ TEST(tile_kernels, phases_are_boxes_of_the_copy_unit) {
   p.a = {image, true, 8, "128, 8, 128, 2, 3, image_places<0, true, 1, 1, 1>", 2, 3};
   const hip::architecture where = hip::architecture::named("sm_90");
   const hip::gemm_tile tile = hip::tiles_for(p, where).front();
-  ASSERT_TRUE(tile.in_turns());
+  ASSERT_TRUE(tile.persistent());
   const hip::gemm_plan plan = hip::plan_gemm(p, nullptr, tile, where);
   ASSERT_TRUE(plan.boxes_a);
   EXPECT_THAT(plan.boxes_a->extents, ::testing::ElementsAre(128, 20, 14, 64));
@@ -81,24 +81,24 @@ TEST(tile_kernels, phases_are_boxes_of_the_copy_unit) {
   }
 }
 // Which products work tile after tile: all but those for each of whose results lanes read an element themselves.
-TEST(tile_kernels, products_in_turns) {
+TEST(tile_kernels, persistent_products) {
   const hip::architecture where = hip::architecture::named("sm_90");
   const auto first = [&](std::int64_t rows, std::int64_t cols, std::int64_t depth, bool adds) {
     return hip::tiles_for(product_of(rows, cols, depth, adds), where).front();
   };
-  EXPECT_TRUE(first(12544, 256, 1024, false).in_turns());
-  EXPECT_TRUE(first(200704, 64, 256, false).in_turns());
+  EXPECT_TRUE(first(12544, 256, 1024, false).persistent());
+  EXPECT_TRUE(first(200704, 64, 256, false).persistent());
   EXPECT_EQ(first(200704, 64, 256, false).cols, 64);
   EXPECT_EQ(first(50176, 128, 512, false).cols, 128);
   EXPECT_EQ(first(12544, 256, 1024, false).cols, 256);
-  EXPECT_TRUE(first(200704, 256, 64, false).in_turns());
+  EXPECT_TRUE(first(200704, 256, 64, false).persistent());
   // groups of warps alternate where there is little to multiply beside what is stored
   EXPECT_TRUE(first(200704, 64, 576, false).alternate);
   EXPECT_TRUE(first(65536, 64, 512, false).alternate);
   EXPECT_FALSE(first(50176, 128, 1152, false).alternate);
   EXPECT_FALSE(first(12544, 256, 2304, false).alternate);
   for (const auto& tile : {first(200704, 256, 64, true), first(12544, 1024, 256, true)}) {
-    EXPECT_TRUE(tile.in_turns());
+    EXPECT_TRUE(tile.persistent());
     EXPECT_TRUE(tile.alternate);
     EXPECT_EQ(tile.cols, 128);
     EXPECT_EQ(tile.boxes, 4);
@@ -107,7 +107,7 @@ TEST(tile_kernels, products_in_turns) {
   wide.types[1] = dtype::f32;
   const hip::gemm_tile tile = hip::tiles_for(wide, where).front();
   EXPECT_EQ(tile.atom, "wgmma");
-  EXPECT_FALSE(tile.in_turns());
+  EXPECT_FALSE(tile.persistent());
   EXPECT_EQ(tile.cols, 128);
 }
 // Factors whose rows or columns are neighbors are read in boxes of 64 of them and as many depths; where tiles have
@@ -119,7 +119,7 @@ TEST(tile_kernels, factors_are_boxes_whichever_way_they_lie) {
   const auto plan_of = [&](int cols) {
     const auto tiles = hip::tiles_for(p, where);
     const auto at = std::find_if(tiles.begin(), tiles.end(),
-                                 [&](const hip::gemm_tile& t) { return t.in_turns() && t.cols == cols; });
+                                 [&](const hip::gemm_tile& t) { return t.persistent() && t.cols == cols; });
     EXPECT_NE(at, tiles.end());
     return hip::plan_gemm(p, nullptr, *at, where);
   };
@@ -136,7 +136,7 @@ TEST(tile_kernels, factors_are_boxes_whichever_way_they_lie) {
   EXPECT_EQ(plan_of(256).boxes_b->across, 256u);
   // floats of eight bits are multiplied along the depth alone
   p.type = dtype::f8e4m3fn, p.a.vector = p.b.vector = 16;
-  EXPECT_FALSE(hip::tiles_for(p, where).front().in_turns());
+  EXPECT_FALSE(hip::tiles_for(p, where).front().persistent());
 }
 // What an epilogue's functions take: sums and comparisons are no functions.
 TEST(tile_kernels, functions_of_epilogues_are_counted) {
@@ -153,7 +153,7 @@ TEST(tile_kernels, functions_of_epilogues_are_counted) {
   EXPECT_EQ(work([](value x, value y) { return (x + y).silu() * y.erf(); }), 40);
 }
 // Floats of eight bits have twice the depth in a step; few rows, and those that lie at odd addresses, have other tiles.
-TEST(tile_kernels, products_of_floats_of_eight_bits_in_turns) {
+TEST(tile_kernels, persistent_float8_products) {
   const hip::architecture where = hip::architecture::named("sm_90");
   struct types {
     dtype of, to;
@@ -167,7 +167,7 @@ TEST(tile_kernels, products_of_floats_of_eight_bits_in_turns) {
       return !why_skipped("sm_90").empty() || !hip::compile(plan.what, where, {}).empty();
     };
     const hip::gemm_tile large = hip::tiles_for(p, where).front();
-    ASSERT_TRUE(large.in_turns());
+    ASSERT_TRUE(large.persistent());
     EXPECT_EQ(large.depth, 128);
     const hip::gemm_plan plan = hip::plan_gemm(p, nullptr, large, where);
     ASSERT_TRUE(plan.boxes_a && plan.boxes_b);

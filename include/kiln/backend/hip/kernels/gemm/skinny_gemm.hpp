@@ -92,8 +92,8 @@ KILN_FN void join_warps(const Result& result, const float* sums, int rows, int c
 /// row; which depth an instruction takes from which lane does not matter, as long as both factors agree. The warps of a
 /// block share its `Tiles` * 16 columns, each a part of the depth. block_x counts those.
 template <class T, class Weights, int Atoms, int Tiles, int Warps, int Ahead, class From, class Result>
-KILN_FN void gemm_of_few_rows(const matrix_argument<From>& a, const Weights& weights, const Result& result, int rows,
-                              int cols, int depth, float* shared) {
+KILN_FN void skinny_gemm(const matrix_argument<From>& a, const Weights& weights, const Result& result, int rows,
+                         int cols, int depth, float* shared) {
   using atom = atom_mma_narrow<T>;
   constexpr int run = Weights::run, chunk = 4 * run, width = Tiles * 16, height = Atoms * 8;
   const int warp = thread_index() / warp_lanes, lane = lane_index(), group = lane / 4, along = lane % 4 * run;

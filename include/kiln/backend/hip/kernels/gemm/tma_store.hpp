@@ -9,13 +9,13 @@ namespace kiln::gpu {
 /// unit has brought its part to the box before, boxes ahead, and results take the places of its elements. Lines of a
 /// box are swizzled as those of wgmma's tiles, so that lanes, which hold two neighbors of a row, meet all banks. A
 /// scheduler has one warp of a group: what counts is how few instructions an element takes.
-template <class Result, int Boxes> class result_boxes {
+template <class Result, int Boxes> class tma_store {
  public:
   static constexpr bool brings = Result::boxed;
   /// The ring of a group, and its barriers.
-  KILN_FN result_boxes(const Result& result, char* boxes, u64* barriers, int group)
+  KILN_FN tma_store(const Result& result, char* boxes, u64* barriers, int group)
       : result_(result),
-        boxes_(boxes + group * Boxes * turns_tile::box_bytes),
+        boxes_(boxes + group * Boxes * persistent_tile::box_bytes),
         arrived_(barriers + group * 2 * Boxes),
         left_(arrived_ + Boxes),
         group_(group) {}
@@ -27,11 +27,11 @@ template <class Result, int Boxes> class result_boxes {
   /// One thread: has the copy unit bring the operand's part to the next box.
   KILN_FN void bring(const tensor_map& operand, int row, int col) {
     if (at_.round > 0) await_barrier(left_ + at_.place, at_.round - 1);
-    arrive_and_expect(arrived_ + at_.place, turns_tile::box_bytes);
+    arrive_and_expect(arrived_ + at_.place, persistent_tile::box_bytes);
     if constexpr (apart)
       copy_places(box(), operand, col, row % pixels(), row / pixels(), arrived_ + at_.place);
     else
-      copy_box(box(), operand, col, row, arrived_ + at_.place);
+      tma_load(box(), operand, col, row, arrived_ + at_.place);
     at_.next();
   }
 
@@ -70,7 +70,7 @@ template <class Result, int Boxes> class result_boxes {
   static_assert(Boxes >= 2);
   static constexpr bool apart = decltype(Result::place)::apart;
   KILN_FN int pixels() const { return result_.place.pixels; }
-  KILN_FN char* box() const { return boxes_ + at_.place * turns_tile::box_bytes; }
+  KILN_FN char* box() const { return boxes_ + at_.place * persistent_tile::box_bytes; }
 
   /// The operands of a lane's columns, which rows share: before any result is written, so that all are asked for at
   /// once.
@@ -95,7 +95,8 @@ template <class Result, int Boxes> class result_boxes {
     }
     if constexpr (Result::boxed) await_barrier(arrived_ + at_.place, at_.round);
     char* const lines = box();
-    const int place = row * turns_tile::line_bytes + lane / 4 * 16 + lane % 4 * 4;  // swizzled, of the first columns
+    const int place =
+        row * persistent_tile::line_bytes + lane / 4 * 16 + lane % 4 * 4;  // swizzled, of the first columns
     KILN_UNROLL
     for (int n = 0; n < 8; ++n) KILN_UNROLL
     for (int half = 0; half < 2; ++half) {
@@ -104,7 +105,7 @@ template <class Result, int Boxes> class result_boxes {
         const int col = col0 + n * 8 + lane % 4 * 2, left = cols - col;
         if (left > 0 && r < rows) result_.read(x[n], result_.place.at(0, 0, r, col), left < 2 ? left : 2);
       }
-      u32& word = *reinterpret_cast<u32*>(lines + ((place ^ n * 16) + half * 8 * turns_tile::line_bytes));
+      u32& word = *reinterpret_cast<u32*>(lines + ((place ^ n * 16) + half * 8 * persistent_tile::line_bytes));
       if constexpr (Result::boxed) result_.take_boxed(x[n], word);
       const float two[2] = {sums[at], sums[at + 1]};
       if constexpr (elementary::same<element, f16> || elementary::same<element, bf16>)
@@ -123,10 +124,10 @@ template <class Result, int Boxes> class result_boxes {
 };
 
 /// Of results that leave otherwise.
-template <class Result> class result_boxes<Result, 0> {
+template <class Result> class tma_store<Result, 0> {
  public:
   static constexpr bool brings = false;
-  KILN_FN result_boxes(const Result&, char*, u64*, int) {}
+  KILN_FN tma_store(const Result&, char*, u64*, int) {}
   KILN_FN void start() {}
   KILN_FN void finish() {}
 };
