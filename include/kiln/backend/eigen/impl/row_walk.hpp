@@ -184,7 +184,9 @@ struct expanded_operands {
   std::int64_t steps = 0;  ///< of a piece
   std::int64_t cuts(const row_loops& loops) const { return (loops.kept[dim] + steps - 1) / steps; }
 };
-std::optional<expanded_operands> find_expanded(const tile_program& p, const row_loops& loops);
+/// `scatters`: results of a few elements a row that lie apart (halves of a concatenation) are written to scratch and
+/// copied to their places.
+std::optional<expanded_operands> find_expanded(const tile_program& p, const row_loops& loops, bool scatters);
 /// Of a thread.
 std::size_t expanded_scratch_bytes(const tile_program& p, const row_loops& loops, const expanded_operands& e);
 void run_expanded(const tile_program& p, const launch& l, const row_loops& loops, const expanded_operands& e);

@@ -154,8 +154,9 @@ bool level_by_level(const tile_program& p, const row_loops& loops) {
 // Short rows as one. Compiled loops take rows of some vectors as they are.
 std::optional<expanded_operands> joined_rows(const tile_program& p, const row_loops& loops) {
   constexpr std::int64_t vectors = 32;
-  if (loops.row() >= vectors && level_by_level(p, loops)) return {};
-  return find_expanded(p, loops);
+  const bool by_level = level_by_level(p, loops);
+  if (loops.row() >= vectors && by_level) return {};
+  return find_expanded(p, loops, !by_level);
 }
 
 // Of the rows of a batch that are written out.
@@ -285,23 +286,69 @@ void run_loops(const tile_program& p, const launch& l, const row_loops& loops) {
     l.pool->parallel_for(tasks, body);
 }
 
+// By parameter of a pointwise body: whether it has one element for all of the last axes, which are a row then; others
+// have one for each of a row's. Empty where no axes are so for all of them.
+std::vector<bool> one_per_row(const module_graph& body, std::span<const dims> parameters) {
+  if (parameters.empty() || body.outputs.empty()) return {};
+  for (std::uint32_t i = 0; i < body.size(); ++i)
+    if (body[i].kind == instruction_kind::op && body[i].op.kind() == op_kind::reduction) return {};
+  const dims& all = body.shape_of(body.outputs.back()).lens;
+  for (const value_id v : body.outputs)
+    if (!(body.shape_of(v).lens == all)) return {};
+  const auto ones_from = [](const dims& lens) {
+    std::size_t d = lens.size();
+    while (d > 0 && lens[d - 1] == dimension(1)) --d;
+    return d;
+  };
+  std::size_t row = 0;
+  for (const dims& lens : parameters) {
+    if (lens.size() != all.size()) return {};
+    if (const std::size_t d = ones_from(lens); d < all.size()) row = std::max(row, d);
+  }
+  std::vector<bool> repeated;
+  for (const dims& lens : parameters) {
+    repeated.push_back(row < all.size() && ones_from(lens) <= row);
+    for (std::size_t d = row; d < all.size(); ++d)
+      if (!repeated.back() && !(lens[d] == all[d])) return {};
+  }
+  return std::find(repeated.begin(), repeated.end(), true) == repeated.end() ? std::vector<bool>() : repeated;
+}
+
 class rows_kernel final : public kernel {
  public:
-  rows_kernel(const module_graph& body, std::string name)
-      : program_(body), name_(std::move(name)), pair_(find_pair_loop(body)) {}
+  rows_kernel(const module_graph& body, std::string name, std::span<const dims> parameters)
+      : program_(body), name_(std::move(name)), pair_(find_pair_loop(body)) {
+    const std::vector<bool> repeated = one_per_row(body, parameters);
+    if (repeated.empty() || pair_.run) return;
+    by_rows_ = std::make_unique<tile_program>(body, repeated);
+    if (!by_rows_->blocks() || !by_rows_->blocks()->compiled()) by_rows_.reset();
+  }
   std::string name() const override { return name_; }
   stride_support input_strides(std::size_t) const override { return stride_support::any; }
   stride_support output_strides(std::size_t) const override { return stride_support::any; }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
-    return rows_scratch_bytes(program_, in, out, threads);
+    return rows_scratch_bytes(program_for(loops_of(program_, in, out)), in, out, threads);
   }
   void run(const launch& l) const override {
     const row_loops loops = loops_of(program_, l.in, l.out);
-    if (!pair_.run || !run_pairs(pair_, l, loops, task_elements(program_))) run_loops(program_, l, loops);
+    if (!pair_.run || !run_pairs(pair_, l, loops, task_elements(program_))) run_loops(program_for(loops), l, loops);
   }
 
  private:
+  // Rows along which some operands repeat one element go by a program that reads it once a row, where they are short
+  // and many or so long that to begin one takes little of its time.
+  const tile_program& program_for(const row_loops& loops) const {
+    constexpr std::int64_t shortest = 32, longer = 512;
+    if (!by_rows_ || loops.folded.size() != 1 || loops.row() < shortest) return program_;
+    for (std::size_t k = 0; k < loops.operand.size(); ++k) {
+      const bool follows = k >= by_rows_->parameters() || by_rows_->full_parameter(k);
+      if (loops.operand[k].folded[0] != (follows ? 1 : 0)) return program_;
+    }
+    return loops.row() >= longer || level_by_level(*by_rows_, loops) ? *by_rows_ : program_;
+  }
+
   tile_program program_;
+  std::unique_ptr<tile_program> by_rows_;  // or null
   std::string name_;
   pair_loop pair_;
 };
@@ -323,8 +370,8 @@ std::size_t rows_scratch_bytes(const tile_program& p, std::span<const tensor> in
   return threads * p.scratch_bytes(loops.row());
 }
 
-std::unique_ptr<kernel> make_rows_kernel(const module_graph& body, std::string name) {
-  return std::make_unique<rows_kernel>(body, std::move(name));
+std::unique_ptr<kernel> make_rows_kernel(const module_graph& body, std::string name, std::span<const dims> parameters) {
+  return std::make_unique<rows_kernel>(body, std::move(name), parameters);
 }
 
 }  // namespace kiln::eigen
