@@ -192,6 +192,9 @@ TEST(Blocks, NormsOfRowsOfAnyLength) {
           b.output(y.reduce_sum({1}));
           b.output(y.reduce_mean({1}));
           b.output(y / y.abs().reduce_max({1}));
+          b.output(x / b.add(op::reduce_l2{.axes = {1}}, x));
+          b.output(x / b.add(op::reduce_l1{.axes = {1}}, x));
+          b.output(x - b.add(op::reduce_sum_square{.axes = {1}}, x));
         },
         {1e-4, 1e-5});
 }

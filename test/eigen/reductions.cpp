@@ -182,6 +182,22 @@ TEST(reductions, fused_over_rows_that_are_cut) {
   }
 }
 
+// Columns in blocks of about the same width, the last of which is narrower, and rows beyond the caches.
+TEST(reductions, columns_of_any_number) {
+  for (const dtype type : {dtype::f32, dtype::f64, dtype::i64})
+    for (const std::int64_t columns : {1023, 1024, 1025, 1283, 2049, 3100, 101'377}) {
+      SCOPED_TRACE(::testing::Message() << to_string(type) << ' ' << columns);
+      const std::int64_t rows = columns == 2049 ? 150 : 7;
+      const auto make = [&](builder& b) {
+        const value x = b.input("x", type, {2, rows, columns});
+        b.output(x.reduce_sum({1}));
+        b.output(x.reduce_max({1}));
+      };
+      expect_same(make, random_inputs(make, 3, -3, 3), {1e-4, 1e-4});
+      if (::testing::Test::HasFailure()) return;
+    }
+}
+
 // They are computed in groups that the threads' caches hold: more rows take no more scratch.
 TEST(reductions, rows_that_are_cut_share_scratch) {
   const auto scratch = [](std::int64_t rows) {

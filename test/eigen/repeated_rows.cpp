@@ -30,6 +30,50 @@ TEST(repeated_rows, floats_equal_the_reference) {
   }
 }
 
+// Factors and addends of each channel of images, by compiled loops: of some short rows together, of long ones, of
+// channels that are not where the rows' axes are, and of an axis that another operand alone repeats along.
+TEST(repeated_rows, of_channels_equal_the_reference) {
+  for (const std::int64_t n : {1, 4, 13, 72, 143, 300, 515, 1013, 4757}) {
+    SCOPED_TRACE(n);
+    const auto make = [&](builder& b) {
+      const value x = b.input("x", dtype::f32, {3, 17, n}), turned = b.input("turned", dtype::f32, {3, n, 17}),
+                  scale = b.input("scale", dtype::f32, {17, 1}), shift = b.input("shift", dtype::f32, {17, 1}),
+                  image = b.input("image", dtype::f32, {3, 1, 1}), row = b.input("row", dtype::f32, {n});
+      b.output(x * scale + shift);
+      b.output((x * scale + image).relu());
+      b.output(turned.transpose({0, 2, 1}) * scale + shift);
+      b.output(x * scale + row);
+      b.output((x * scale + shift).transpose({0, 2, 1}));
+      b.output(x.slice({.axes = {2}, .starts = {n - 1}, .ends = {-n - 1}, .steps = {-1}}) * scale + shift);
+      b.output(x.slice({.axes = {1}, .starts = {1}, .ends = {9}}) * image +
+               shift.slice({.axes = {0}, .starts = {0}, .ends = {8}}));
+    };
+    expect_same(make, random_inputs(make, 3, -2, 3), {1e-6, 1e-6});
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+// Halves of short rows, as a rotary embedding has them: results lie apart in a concatenation.
+TEST(repeated_rows, of_results_that_lie_apart_equal_the_reference) {
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::i64})
+    for (const std::int64_t n : {1, 5, 17, 31, 63, 64, 65}) {
+      SCOPED_TRACE(::testing::Message() << to_string(type) << ' ' << n);
+      const auto make = [&](builder& b) {
+        const value x = b.input("x", type, {3, 40, 5, 2 * n}), by = b.input("by", type, {40, 1, n}),
+                    turn = b.input("turn", type, {40, 1, n});
+        const auto half = [&](std::int64_t k) {
+          return x.slice({.axes = {3}, .starts = {k * n}, .ends = {k * n + n}});
+        };
+        const value a = half(0), c = half(1);
+        b.output((a * by - c * turn).concat(a * turn + c * by, 3));
+        b.output((a * by - c).concat(x, 3).concat(c - a * turn, 3));
+        b.output(a * by - c * turn);
+      };
+      expect_same(make, random_inputs(make, 3, -3, 3), {1e-2, 1e-2});
+      if (::testing::Test::HasFailure()) return;
+    }
+}
+
 TEST(repeated_rows, other_types_equal_the_reference) {
   for (const dtype type : {dtype::i64, dtype::i32, dtype::u8, dtype::f64, dtype::f16})
     for (const std::int64_t n : {3, 17, 31, 199}) {

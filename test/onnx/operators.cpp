@@ -240,6 +240,46 @@ TEST(operators, groups_of_channels_of_an_image) {
   EXPECT_THROW(run(x, 0), error);
 }
 
+TEST(operators, rows_of_zeros_have_no_norm_and_stay_zeros) {
+  const given x{{2, 2}, {3, -4, 0, 0}};
+  expect_near(compute({"LpNormalization", 1}, {x}), {{2, 2}, {.6f, -.8f, 0, 0}});
+  expect_near(compute({"LpNormalization", 1, {attr("p", 1)}}, {x}), {{2, 2}, {3 / 7.f, -4 / 7.f, 0, 0}});
+  const given y{{2, 2}, {0, 5, 0, 12}};
+  expect_near(compute({"LpNormalization", 1, {attr("axis", 0)}}, {y}), {{2, 2}, {0, 5 / 13.f, 0, 12 / 13.f}});
+}
+
+// Along any axes, more of them than a tensor has room for another dim each.
+TEST(operators, tiles_along_any_axes) {
+  const struct {
+    std::vector<std::int64_t> lens, repeats;
+  } cases[] = {{{2, 3}, {1, 2}},
+               {{2, 3, 4}, {2, 3, 2}},
+               {{2, 1, 3, 2}, {3, 2, 1, 2}},
+               {{2, 2, 2, 2, 3}, {2, 1, 3, 2, 2}},
+               {{2, 1, 2, 3, 1, 2, 2, 2}, {2, 2, 2, 2, 1, 1, 3, 2}},
+               {{2, 2, 2, 2, 2, 2, 2, 2}, {1, 1, 1, 1, 1, 1, 1, 2}}};
+  for (const auto& c : cases) {
+    given x{c.lens, {}};
+    outcome expected;
+    std::int64_t all = 1, made = 1;
+    for (std::size_t d = 0; d < c.lens.size(); ++d) {
+      all *= c.lens[d];
+      expected.lens.push_back(c.lens[d] * c.repeats[d]);
+      made *= expected.lens[d];
+    }
+    for (std::int64_t i = 0; i < all; ++i) x.values.push_back(static_cast<float>(i));
+    for (std::int64_t i = 0; i < made; ++i) {
+      std::int64_t rest = i, step = 1, from = 0;
+      for (std::size_t d = c.lens.size(); d-- > 0;) {
+        from += rest % expected.lens[d] % c.lens[d] * step;
+        step *= c.lens[d], rest /= expected.lens[d];
+      }
+      expected.values.push_back(static_cast<float>(from));
+    }
+    EXPECT_EQ(compute({"Tile", 13}, {x}, {number(0, c.repeats)}), expected);
+  }
+}
+
 TEST(operators, narrow_floats_are_normalized_in_f32) {
   // in f16 the squares of 300 would be infinite
   const operator_call call{"LayerNormalization", 17, {}, "", 1, 10};

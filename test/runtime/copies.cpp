@@ -11,26 +11,28 @@
 namespace kiln {
 namespace {
 
-// Copies what has these extents and strides, in elements, to a dense tensor, and looks at every element.
-void expect_copied(dtype t, const ints& lens, const ints& strides) {
+// Copies what has these extents and strides, in elements, to a tensor that is dense but for a gap after each step of
+// dim `apart`, and looks at every element.
+void expect_copied(dtype t, const ints& lens, const ints& strides, std::size_t apart = max_rank) {
   const std::size_t width = size_of(t);
   std::int64_t last = 0, all = 1;
   for (std::size_t d = 0; d < lens.size(); ++d) last += (lens[d] - 1) * strides[d], all *= lens[d];
   std::vector<std::byte> from(static_cast<std::size_t>(last + 1) * width);
   std::uint32_t state = 1;
   for (std::byte& x : from) x = static_cast<std::byte>((state = state * 1664525U + 1013904223U) >> 24);
-  std::vector<std::byte> to(static_cast<std::size_t>(all) * width + 1, std::byte{0x5a});
-  ints dense(lens.size(), 1);
-  for (std::size_t d = lens.size(); d-- > 1;) dense[d - 1] = dense[d] * lens[d];
+  ints steps(lens.size(), 1);
+  std::int64_t room = 1;
+  for (std::size_t d = lens.size(); d-- > 0; room *= lens[d]) steps[d] = room += d == apart ? 3 : 0;
+  std::vector<std::byte> to(static_cast<std::size_t>(room) * width + 1, std::byte{0x5a});
   thread_pool pool(2);
   for (thread_pool* p : {&pool, static_cast<thread_pool*>(nullptr)}) {
-    copy_tensor(tensor{from.data(), t, lens, strides}, tensor{to.data(), t, lens, dense}, p);
+    copy_tensor(tensor{from.data(), t, lens, strides}, tensor{to.data(), t, lens, steps}, p);
     ints at(lens.size(), 0);
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < all; ++i) {
-      std::int64_t source = 0;
-      for (std::size_t d = 0; d < lens.size(); ++d) source += at[d] * strides[d];
-      wrong += std::memcmp(to.data() + static_cast<std::size_t>(i) * width,
+      std::int64_t source = 0, result = 0;
+      for (std::size_t d = 0; d < lens.size(); ++d) source += at[d] * strides[d], result += at[d] * steps[d];
+      wrong += std::memcmp(to.data() + static_cast<std::size_t>(result) * width,
                            from.data() + static_cast<std::size_t>(source) * width, width) != 0;
       for (std::size_t d = lens.size(); d-- > 0;) {
         if (++at[d] < lens[d]) break;
@@ -39,7 +41,10 @@ void expect_copied(dtype t, const ints& lens, const ints& strides) {
     }
     EXPECT_EQ(wrong, 0);
     EXPECT_EQ(to.back(), std::byte{0x5a});
-    std::fill(to.begin(), to.end() - 1, std::byte{0});
+    if (apart < lens.size()) {  // the gap after the first step
+      EXPECT_EQ(to[static_cast<std::size_t>(steps[apart] - 1) * width], std::byte{0x5a});
+    }
+    std::fill(to.begin(), to.end() - 1, std::byte{0x5a});
   }
 }
 
@@ -75,6 +80,29 @@ TEST(copies, of_every_layout_have_every_element) {
     for (const dtype t : {dtype::u8, dtype::i16, dtype::f32, dtype::i64}) {
       SCOPED_TRACE(::testing::Message() << to_string(t) << " of " << l.lens[0] << " and " << l.strides[0]);
       expect_copied(t, l.lens, l.strides);
+    }
+}
+
+// Tiles: dims that repeat what is inside of them, at any place, beside others; where their results lie apart nothing
+// between is written.
+TEST(copies, of_rows_that_several_dims_repeat) {
+  const struct {
+    ints lens, strides;
+  } layouts[] = {
+      {{2, 3, 3, 33, 2, 35}, {0, 33 * 35, 0, 35, 0, 1}},  // tiles of three axes
+      {{5, 4, 2, 3}, {0, 3, 0, 1}},                       // of short rows
+      {{2, 3, 2, 5, 2, 7}, {0, 35, 0, 7, 1, 0}},          // whose elements repeat, too
+      {{3, 2, 90, 400}, {400, 0, 1200, 1}},               // rows apart
+      {{2, 3, 300, 401}, {0, 0, 401, 1}},                 // beyond what is copied again
+      {{7, 2, 11, 13}, {0, 143, 13, 1}},                  // outermost alone
+      {{7, 2, 11, 13}, {0, 1, 26, 2}},                    // of elements apart
+      {{2, 2, 2, 2, 2, 2, 2, 9}, {0, 36, 0, 18, 0, 9, 0, 1}},
+  };
+  for (const auto& l : layouts)
+    for (const dtype t : {dtype::u8, dtype::i16, dtype::f32, dtype::i64}) {
+      SCOPED_TRACE(::testing::Message() << to_string(t) << " of rank " << l.lens.size() << " and " << l.lens[0]);
+      expect_copied(t, l.lens, l.strides);
+      for (std::size_t d = 0; d + 1 < l.lens.size(); ++d) expect_copied(t, l.lens, l.strides, d);
     }
 }
 

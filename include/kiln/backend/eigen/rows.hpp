@@ -44,7 +44,9 @@ void run_rows(const tile_program& p, const launch& l);
 std::size_t rows_scratch_bytes(const tile_program& p, std::span<const tensor> in, std::span<const tensor> out,
                                unsigned threads);
 
-/// A kernel that runs a fused pointwise or reduction body.
-std::unique_ptr<kernel> make_rows_kernel(const module_graph& body, std::string name);
+/// A kernel that runs a fused pointwise or reduction body; `parameters` are their extents before they are broadcast to
+/// those of the body, at its rank, if known.
+std::unique_ptr<kernel> make_rows_kernel(const module_graph& body, std::string name,
+                                         std::span<const dims> parameters = {});
 
 }  // namespace kiln::eigen

@@ -21,8 +21,9 @@ class tile_program {
   /// Bytes of the widest element in a tile.
   std::size_t width() const { return width_; }
 
-  /// Compiles the body; parameters and results keep their order.
-  explicit tile_program(const module_graph& body);
+  /// Compiles the body; parameters and results keep their order. A body without reductions may have parameters of one
+  /// element per row, as `one_per_row` says by parameter where it isn't empty; others have one for each of the row's.
+  explicit tile_program(const module_graph& body, const std::vector<bool>& one_per_row = {});
   ~tile_program();
 
   /// A parameter or result as the rows see it.
@@ -134,7 +135,7 @@ class tile_program {
     std::vector<std::uint32_t> folds;
   };
 
-  void compile(const module_graph& body);
+  void compile(const module_graph& body, const std::vector<bool>& one_per_row);
   std::uint32_t add_value(value v);
   std::uint32_t add_fold(const operation& op, std::uint32_t in, value made);
   std::uint32_t add_pointwise(const operation& op, std::span<const std::uint32_t> in, value made);

@@ -15,9 +15,14 @@ struct reduction_problem {
   void* out = nullptr;
   std::int64_t divisor = 1;  ///< of the results, where these are floats
 
-  /// Columns of `inner` that one task folds at once.
+  /// Columns of `inner` that one task folds at once, about as many in each block.
   static constexpr std::int64_t most_columns = 1024;
   std::int64_t blocks() const { return inner == 1 ? 1 : (inner + most_columns - 1) / most_columns; }
+  std::int64_t columns() const {
+    constexpr std::int64_t unit = 16;
+    const std::int64_t n = blocks();
+    return n <= 1 ? inner : ((inner + n - 1) / n + unit - 1) / unit * unit;
+  }
   /// Stretches that the extent is cut into, so that every thread has work: their results are folded at the end.
   std::int64_t stretches(unsigned threads) const {
     constexpr std::int64_t some = 32768;

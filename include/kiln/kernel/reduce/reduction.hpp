@@ -103,6 +103,10 @@ template <class T, class A, class Step, class Again> class reducer {
                        cost = std::max<std::int64_t>(1, p.extent / stretches * std::min(p.inner, p.most_columns)),
                        each = std::max<std::int64_t>(1, 16384 / (cost + 8)),
                        threads = static_cast<std::int64_t>(pool.size());
+    // Pieces of rows beyond the caches are prefetched some rows ahead: hardware begins anew at each.
+    constexpr std::int64_t cached = 1 << 20, rows_ahead = 4;
+    const std::int64_t all = p.outer * p.extent * p.inner * static_cast<std::int64_t>(sizeof(E));
+    const std::int64_t ahead = all > cached ? rows_ahead * p.inner : 0;
     std::int64_t tasks = (parts + each - 1) / each;
     // few tasks are as many for each thread
     if (tasks > 1 && tasks < 8 * threads) tasks = std::min(parts, (tasks + threads - 1) / threads * threads);
@@ -119,12 +123,12 @@ template <class T, class A, class Step, class Again> class reducer {
         const std::int64_t block = k % blocks, at = k / blocks, s = at % stretches, o = at / stretches;
         const std::int64_t first = s * p.extent / stretches, last = (s + 1) * p.extent / stretches;
         const E* const from = in + (o * p.extent + first) * p.inner;
-        const std::int64_t column = block * p.most_columns, count = std::min(p.most_columns, p.inner - column);
+        const std::int64_t column = block * p.columns(), count = std::min(p.columns(), p.inner - column);
         A* const to = out + at * p.inner + column;
         if (p.inner == 1)
           *to = row<E, S>(from, last - first);
         else
-          columns<E, S>(from + column, to, last - first, p.inner, count);
+          columns<E, S>(from + column, to, last - first, p.inner, count, ahead);
         if (p.divisor != 1) divide(to, count, p.divisor);
       }
     });
@@ -258,12 +262,12 @@ template <class T, class A, class Step, class Again> class reducer {
   }
 
   template <class E, class S>
-  static void columns(const E* x, A* out, std::int64_t extent, std::int64_t step, std::int64_t n) {
+  static void columns(const E* x, A* out, std::int64_t extent, std::int64_t step, std::int64_t n, std::int64_t ahead) {
     constexpr std::int64_t short_sum = 256;
     if constexpr (is_float_sum) {
       if (extent <= short_sum) {
         std::fill_n(out, n, A(0));
-        return rows_of_columns<E, S>(x, out, 0, extent, step, n);
+        return rows_of_columns<E, S>(x, out, 0, extent, step, n, ahead);
       }
       A acc[reduction_problem::most_columns];
       double all[reduction_problem::most_columns];
@@ -271,20 +275,20 @@ template <class T, class A, class Step, class Again> class reducer {
       for (std::int64_t k = 0; k < extent;) {
         const std::int64_t end = std::min(extent, k + short_sum);
         std::fill_n(acc, n, A(0));
-        rows_of_columns<E, S>(x, acc, k, end, step, n);
+        rows_of_columns<E, S>(x, acc, k, end, step, n, ahead);
         k = end;
         for (std::int64_t j = 0; j < n; ++j) all[j] += static_cast<double>(acc[j]);
       }
       for (std::int64_t j = 0; j < n; ++j) out[j] = static_cast<A>(all[j]);
     } else {
       std::fill_n(out, n, S::identity());
-      rows_of_columns<E, S>(x, out, 0, extent, step, n);
+      rows_of_columns<E, S>(x, out, 0, extent, step, n, ahead);
     }
   }
   // Four rows at once: the accumulators go through L1 once for them.
   template <class E, class S>
   static void rows_of_columns(const E* x, A* __restrict acc, std::int64_t k, std::int64_t end, std::int64_t step,
-                              std::int64_t n) {
+                              std::int64_t n, std::int64_t ahead) {
     if constexpr (!std::is_same_v<E, A>) {
       for (; k < end; ++k)
         for (std::int64_t j = 0; j < n; ++j) acc[j] = S::combined(acc[j], S::prepared(x[k * step + j]));
@@ -297,8 +301,11 @@ template <class T, class A, class Step, class Again> class reducer {
           return S::combined(sum, some);
         };
         std::int64_t j = 0;
-        for (; j + lanes <= n; j += lanes)
+        for (; j + lanes <= n; j += lanes) {
+          if (ahead != 0)
+            for (int r = 0; r < Rows; ++r) __builtin_prefetch(at + r * step + ahead + j);
           store(acc + j, fold(load<V>(acc + j), [&](const A* p) { return S::prepared_in_place(load<V>(p + j)); }));
+        }
         if (const int rest = static_cast<int>(n - j); rest > 0)
           store_n(
               acc + j,

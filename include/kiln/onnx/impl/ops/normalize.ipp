@@ -137,10 +137,11 @@ variables import_lp_norm(node_context& c) {
   const ints axes{axis_within(c, c.integer("axis", -1), x.rank())};
   const std::int64_t p = c.integer("p", 2);
   if (p != 1 && p != 2) c.malformed("p is 1 or 2, not " + std::to_string(p));
+  constexpr float infinity = std::numeric_limits<float>::infinity();
   const value norm = p == 1 ? x | op::reduce_l1{axes} : x | op::reduce_l2{axes};
-  const value zero = c.build.scalar(x.type(), 0.0f);
-  // a row of zeros stays zero
-  return {norm.equal(zero).where(zero, x / norm)};
+  const value zero = c.build.scalar(x.type(), 0.0f), infinite = c.build.scalar(x.type(), infinity);
+  // a row of zeros stays zero, and its divisor is chosen once for all of its elements
+  return {x / norm.equal(zero).where(infinite, norm)};
 }
 
 // Before version 9 over each channel, or across all of them, and on demand without the variance.

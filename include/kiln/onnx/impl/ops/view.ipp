@@ -190,26 +190,35 @@ variables import_expand(node_context& c) {
   return {c.in(0).broadcast_to(to)};
 }
 
-// Extents of 1 are broadcast; others are repeated through a dim of their own.
+// Extents of 1 are broadcast; others are repeated through a dim of their own before theirs, as many at once as a rank
+// has room for: neighbors that are not repeated become one dim.
 value tile_by(value x, std::span<const dimension> repeats) {
-  dims spread = x.get_shape().lens;
-  small_vector<std::size_t> copied;
+  dims lens = x.get_shape().lens;
+  small_vector<dimension> left;
   for (std::size_t d = 0; d < repeats.size(); ++d) {
-    if (spread[d] == dimension(1))
-      spread[d] = repeats[d];
-    else if (!(repeats[d] == dimension(1)))
-      copied.push_back(d);
+    const bool spreads = lens[d] == dimension(1);
+    if (spreads) lens[d] = repeats[d];
+    left.push_back(spreads ? dimension(1) : repeats[d]);
   }
-  x = x.broadcast_to(spread);
-  for (const std::size_t d : copied) {
-    // dims before and after become one each, so that there is room for the repeats at any rank
-    const dims lens = x.get_shape().lens;
-    dimension before = 1, after = 1;
-    for (std::size_t i = 0; i < d; ++i) before *= lens[i];
-    for (std::size_t i = d; i < lens.size(); ++i) after *= lens[i];
-    dims to = lens;
-    to[d] *= repeats[d];
-    x = x.reshape({before, 1, after}).broadcast_to({before, repeats[d], after}).reshape(to);
+  x = x.broadcast_to(lens);
+  const auto copied = [&](std::size_t d) { return !(left[d] == dimension(1)); };
+  for (std::size_t next = 0; next < left.size();) {
+    dims apart, repeated;
+    dimension before = 1;  // dims that are not repeated, up to the next one that is
+    for (std::size_t d = 0; d < lens.size(); ++d) {
+      if (d < next || !copied(d) || apart.size() + 3 > max_rank) {
+        before *= lens[d];
+        continue;
+      }
+      apart.push_back(before), apart.push_back(1);
+      repeated.push_back(before), repeated.push_back(left[d]);
+      before = lens[d];
+      lens[d] *= left[d];
+      next = d + 1;
+    }
+    if (apart.empty()) break;
+    apart.push_back(before), repeated.push_back(before);
+    x = x.reshape(apart).broadcast_to(repeated).reshape(lens);
   }
   return x;
 }

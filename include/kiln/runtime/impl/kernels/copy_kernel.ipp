@@ -198,9 +198,62 @@ template <class T> bool copy_repeated(const walk& w, const tensor& from, const t
   return true;
 }
 
+// Whether a dim repeats what is inside of it, which is dense in the result and stays in a cache until it is copied.
+template <class T> bool repeats_written(const walk& w, std::size_t d) {
+  constexpr std::int64_t cached = 1 << 18;
+  std::int64_t inside = 1;
+  for (std::size_t k = w.lens.size(); --k > d; inside *= w.lens[k])
+    if (w.to[k] != inside) return false;
+  return w.from[d] == 0 && w.to[d] == inside && inside * static_cast<std::int64_t>(sizeof(T)) <= cached;
+}
+
+// Dims from `d` on, of which there are two or more; each result that repeats another one is copied from that.
+template <class T> void copy_repeats(const walk& w, std::size_t d, const T* from, T* to) {
+  if (w.lens.size() - d == 2)
+    return copy_block(from, w.from[d], w.from[d + 1], to, w.to[d], w.to[d + 1], w.lens[d], w.lens[d + 1]);
+  if (!repeats_written<T>(w, d)) {
+    for (std::int64_t i = 0; i < w.lens[d]; ++i) copy_repeats(w, d + 1, from + i * w.from[d], to + i * w.to[d]);
+    return;
+  }
+  copy_repeats(w, d + 1, from, to);
+  for (std::int64_t i = 1; i < w.lens[d]; ++i)
+    std::memcpy(to + i * w.to[d], to, static_cast<std::size_t>(w.to[d]) * sizeof(T));
+}
+
+// Rows that outer dims repeat (tiles along several axes): a repetition is one copy of all its rows. Threads share the
+// outermost dims, as many as make a task for each.
+template <class T> bool copy_repeated_rows(const walk& w, const tensor& from, const tensor& to, thread_pool* pool) {
+  constexpr std::int64_t grain = std::max<std::int64_t>(16384, 65536 / sizeof(T));
+  const std::size_t rank = w.lens.size();
+  bool repeats = false;
+  for (std::size_t d = 0; d + 2 < rank; ++d) repeats = repeats || repeats_written<T>(w, d);
+  if (!repeats || w.to[rank - 1] != 1 || w.from[rank - 1] < 0 || w.from[rank - 1] > 1) return false;
+  const std::int64_t threads = pool ? pool->size() : 1, all = to.elements();
+  const std::int64_t wanted = threads == 1 || all <= grain ? 1 : (all / grain + threads) / threads * threads;
+  std::size_t outer = 0;
+  std::int64_t parts = 1;
+  while (outer + 2 < rank && parts < wanted) parts *= w.lens[outer++];
+  const std::int64_t tasks = std::min(parts, wanted);
+  const auto body = [&](std::int64_t task, unsigned) {
+    for (std::int64_t part = task * parts / tasks; part < (task + 1) * parts / tasks; ++part) {
+      std::int64_t rest = part, source = 0, result = 0;
+      for (std::size_t d = outer; d-- > 0; rest /= w.lens[d]) {
+        source += rest % w.lens[d] * w.from[d];
+        result += rest % w.lens[d] * w.to[d];
+      }
+      copy_repeats(w, outer, from.as<const T>() + source, to.as<T>() + result);
+    }
+  };
+  if (tasks == 1)
+    body(0, 0);
+  else
+    pool->parallel_for(tasks, body);
+  return true;
+}
+
 template <class T> void copy_typed(const tensor& from, const tensor& to, thread_pool* pool) {
   walk w = simplify(from, to);
-  if (copy_repeated<T>(w, from, to, pool)) return;
+  if (copy_repeated<T>(w, from, to, pool) || copy_repeated_rows<T>(w, from, to, pool)) return;
   while (w.lens.size() < 2) {
     w.lens.insert(0, 1);
     w.from.insert(0, 0);
@@ -218,10 +271,11 @@ template <class T> void copy_typed(const tensor& from, const tensor& to, thread_
   std::int64_t outer = 1;
   for (std::size_t d = 0; d + 2 < rank; ++d) outer *= w.lens[d];
   const std::int64_t rows = w.lens[rank - 2], cols = w.lens[rank - 1];
-  constexpr std::int64_t grain = 16384;  // elements a task should at least move
   const bool transposes = w.from[rank - 2] == 1 && w.from[rank - 1] != 1 && w.to[rank - 1] == 1;
-  const std::int64_t most = transposes ? grain / std::min<std::int64_t>(rows, 64)
-                                       : std::max<std::int64_t>(grain, 65536 / static_cast<std::int64_t>(sizeof(T)));
+  // elements a task should at least move: 64 KiB of rows, or so many that are transposed one by one
+  constexpr std::int64_t few = 16384, of_rows = 65536 / static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t grain = w.from[rank - 1] == 1 && w.to[rank - 1] == 1 ? std::max(few, of_rows) : few;
+  const std::int64_t most = transposes ? grain / std::min<std::int64_t>(rows, 64) : std::max(grain, of_rows);
   std::int64_t parts = (cols + most - 1) / most;
   if (const std::int64_t threads = pool ? pool->size() : 1; parts > 1 && parts < 8 * threads)
     parts = (parts + threads - 1) / threads * threads;  // as many for each thread

@@ -146,7 +146,8 @@ row_run find_row_loop(const block_step* program, const block_advance* moves, std
     if (const row_run f = find(l)) return f;
   using centered = computed_by<op::sub>;
   return find_among<
-      row_loop<loaded, folded<op::reduce_min>>,
+      row_loop<loaded, folded<op::reduce_min>>, row_loop<loaded, folded<op::reduce_l1>>,
+      row_loop<loaded, folded<op::reduce_l2>>, row_loop<loaded, folded<op::reduce_sum_square>>,
       row_loop<loaded, computed_by<op::mul>, computed<op::add>, stored, folded<op::reduce_max>>,
       row_loop<loaded, divided, computed<op::add>, stored, folded<op::reduce_max>>,
       row_loop<loaded, centered, computed<op::exp>, stored, folded<op::reduce_sum>>,

@@ -7,8 +7,8 @@
 
 namespace kiln::eigen {
 
-tile_program::tile_program(const module_graph& body) {
-  compile(body);
+tile_program::tile_program(const module_graph& body, const std::vector<bool>& one_per_row) {
+  compile(body, one_per_row);
   compute_integers_in_floats();
   // blocks are floats: what has none is computed in its own types
   if (has_floats() || !compute_in_storage_types(true))
@@ -82,9 +82,13 @@ std::uint32_t tile_program::add_pointwise(const operation& op, std::span<const s
 
 // [/pointwise]
 
-void tile_program::compile(const module_graph& body) {
-  const auto rows = lower::find_row_body(body, lower::row_results::at_last_level);
+void tile_program::compile(const module_graph& body, const std::vector<bool>& one_per_row) {
+  auto rows = lower::find_row_body(body, lower::row_results::at_last_level);
   if (!rows) raise(errc::internal, "a fused body holds pointwise ops, broadcasts and reductions over one set of axes");
+  for (auto& v : rows->values)
+    if (v.op == lower::row_op::parameter && !one_per_row.empty()) v.full = !one_per_row[v.index];
+  for (auto& v : rows->values)
+    if (v.op == lower::row_op::view) v.full = rows->values[v.source].full;
   reduces_ = rows->reduces;
   folded_ = rows->folded;
   levels_ = rows->levels;

@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/backend/eigen/rows.hpp"
+#include "kiln/op/view/multibroadcast.hpp"
 
 namespace kiln::eigen {
 namespace {
@@ -17,6 +20,20 @@ std::string describe(const module_graph& body, std::string_view kind) {
   return std::string(kind) + " " + ops;
 }
 
+// The extents of operands before they are broadcast.
+std::vector<dims> own_extents(const kernel_request& r) {
+  std::vector<dims> own;
+  for (std::size_t k = 0; k < r.inputs.size(); ++k) {
+    own.push_back(r.inputs[k].lens);
+    const auto& made = r.graph.producer(r.instruction.inputs[k]);
+    if (made.kind != instruction_kind::op || !made.op.is<op::multibroadcast>()) continue;
+    const dims& from = r.graph.shape_of(made.inputs[0]).lens;
+    own.back() = dims(r.inputs[k].rank(), dimension(1));
+    std::copy(from.begin(), from.end(), own.back().end() - static_cast<std::ptrdiff_t>(from.size()));
+  }
+  return own;
+}
+
 }  // namespace
 
 std::unique_ptr<kernel> lower_rows(const kernel_request& r) {
@@ -26,7 +43,7 @@ std::unique_ptr<kernel> lower_rows(const kernel_request& r) {
     const module_graph& body = r.whole.module(fused->body);
     // more operands than a row's loops hold: the body runs op by op
     if (r.inputs.size() + body.outputs.size() > row_loops::most_operands) return nullptr;
-    return make_rows_kernel(body, describe(body, to_string(fused->kind)));
+    return make_rows_kernel(body, describe(body, to_string(fused->kind)), own_extents(r));
   }
   if (op.kind() != op_kind::pointwise && op.kind() != op_kind::reduction) return nullptr;
   module_graph body;

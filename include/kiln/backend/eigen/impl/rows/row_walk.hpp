@@ -46,6 +46,9 @@ inline std::int64_t tasks_of_rows(std::int64_t outer, std::int64_t inner, std::i
 /// Scratch for the streams of a thread's blocks: one for each operand.
 inline constexpr std::size_t streams_bytes = row_loops::most_operands * sizeof(tile_program::stream);
 
+/// The loops of a program over operands, in the order that reads the leading operand as it lies.
+row_loops loops_of(const tile_program& p, std::span<const tensor> in, std::span<const tensor> out);
+
 /// Operands in order: parameters, then results.
 inline const tensor& operand_of(const launch& l, std::size_t k) {
   return k < l.in.size() ? l.in[k] : l.out[k - l.in.size()];
@@ -202,7 +205,9 @@ struct expanded_operands {
   std::int64_t steps = 0;  ///< of a piece
   std::int64_t cuts(const row_loops& loops) const { return (loops.kept[dim] + steps - 1) / steps; }
 };
-std::optional<expanded_operands> find_expanded(const tile_program& p, const row_loops& loops);
+/// `scatters`: results of a few elements a row that lie apart (halves of a concatenation) are written to scratch and
+/// copied to their places.
+std::optional<expanded_operands> find_expanded(const tile_program& p, const row_loops& loops, bool scatters);
 /// Of a thread.
 std::size_t expanded_scratch_bytes(const tile_program& p, const row_loops& loops, const expanded_operands& e);
 void run_expanded(const tile_program& p, const launch& l, const row_loops& loops, const expanded_operands& e);

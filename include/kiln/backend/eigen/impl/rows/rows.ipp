@@ -9,110 +9,6 @@
 namespace kiln::eigen {
 namespace {
 
-using operand_steps = stack_list<row_loops::steps, row_loops::most_operands>;
-
-// Drops dims of extent 1, the last one that is left aside.
-template <class Get> void drop_ones(ints& extents, operand_steps& operands, Get get) {
-  for (std::size_t d = extents.size(); d-- > 0;)
-    if (extents[d] == 1 && extents.size() > 1) {
-      extents.erase(d);
-      for (auto& o : operands) get(o).erase(d);
-    }
-}
-
-// Joins neighboring dims that are contiguous for every operand, innermost first.
-template <class Get> void join(ints& extents, operand_steps& operands, Get get) {
-  drop_ones(extents, operands, get);
-  for (std::size_t d = extents.size(); d-- > 1;) {
-    bool contiguous = true;
-    for (auto& o : operands) contiguous = contiguous && get(o)[d - 1] == get(o)[d] * extents[d];
-    if (!contiguous) continue;
-    extents[d - 1] *= extents[d];
-    extents.erase(d);
-    for (auto& o : operands) {
-      get(o)[d - 1] = get(o)[d];
-      get(o).erase(d);
-    }
-  }
-}
-
-// Dims whose order is free: an operand's smallest step ends up innermost.
-template <class Get> void order_by(row_loops& l, ints& extents, std::size_t operand, Get get) {
-  drop_ones(extents, l.operand, get);  // whose steps mean nothing
-  for (std::size_t i = 1; i < extents.size(); ++i)
-    for (std::size_t j = i; j > 0; --j) {
-      const ints& to = get(l.operand[operand]);
-      if (std::abs(to[j - 1]) >= std::abs(to[j])) break;
-      std::swap(extents[j - 1], extents[j]);
-      for (auto& o : l.operand) std::swap(get(o)[j - 1], get(o)[j]);
-    }
-}
-
-// The operand whose elements a row's loops follow: a full result, or else the full parameter that repeats along the
-// fewest dims, since what is read once is more than what is repeated.
-std::size_t leading_operand(const tile_program& p, const row_loops& l) {
-  for (std::size_t k = p.results(); k-- > 0;)
-    if (p.full_result(k)) return p.parameters() + k;
-  const auto zeros = [](const ints& extents, const ints& steps) {
-    std::size_t n = 0;
-    for (std::size_t d = 0; d < extents.size(); ++d) n += extents[d] != 1 && steps[d] == 0;
-    return n;
-  };
-  const auto repeats = [&](std::size_t k) {
-    return zeros(l.kept, l.operand[k].kept) + zeros(l.folded, l.operand[k].folded);
-  };
-  std::optional<std::size_t> found;
-  for (std::size_t k = 0; k < p.parameters(); ++k)
-    if (p.full_parameter(k) && (!found || repeats(k) < repeats(*found))) found = k;
-  return found.value_or(p.parameters() == 0 ? 0 : p.parameters() - 1);
-}
-
-row_loops loops_of(const tile_program& p, std::span<const tensor> in, std::span<const tensor> out) {
-  row_loops l;
-  const std::size_t rank = p.reduces() ? p.folded().size() : out[0].rank();
-  const auto is_folded = [&](std::size_t d) { return p.reduces() && p.folded()[d]; };
-  ints full(rank, 1);
-  const auto widen = [&](const tensor& t) {
-    for (std::size_t d = 0; d < rank; ++d) full[d] = t.lens[d] == 1 ? full[d] : t.lens[d];
-  };
-  for (const tensor& t : in) widen(t);
-  for (const tensor& t : out) widen(t);
-  for (const tensor& t : in)  // an empty tensor anywhere makes everything empty
-    for (std::size_t d = 0; d < rank; ++d) full[d] = t.lens[d] == 0 ? 0 : full[d];
-  for (std::size_t d = 0; d < rank; ++d) (is_folded(d) ? l.folded : l.kept).push_back(full[d]);
-  const auto add = [&](const tensor& t) {
-    row_loops::steps s;
-    for (std::size_t d = 0; d < rank; ++d) {
-      const std::int64_t step = t.lens[d] == 1 && full[d] != 1 ? 0 : t.strides[d];
-      (is_folded(d) ? s.folded : s.kept).push_back(step);
-    }
-    l.operand.push_back(s);
-  };
-  for (const tensor& t : in) add(t);
-  for (const tensor& t : out) add(t);
-  const auto kept = [](row_loops::steps& s) -> ints& { return s.kept; };
-  const auto folded = [](row_loops::steps& s) -> ints& { return s.folded; };
-  if (p.reduces())
-    order_by(l, l.folded, leading_operand(p, l), folded);
-  else
-    order_by(l, l.kept, l.operand.size() - 1, kept);
-  join(l.kept, l.operand, kept);
-  join(l.folded, l.operand, folded);
-  if (!l.folded.empty()) return l;
-  if (p.reduces() || l.kept.empty()) {  // rows of one element
-    l.folded.push_back(1);
-    for (auto& o : l.operand) o.folded.push_back(1);
-    return l;
-  }
-  l.folded.push_back(l.kept.back());  // without reductions a row is the innermost dim
-  l.kept.pop_back();
-  for (auto& o : l.operand) {
-    o.folded.push_back(o.kept.back());
-    o.kept.pop_back();
-  }
-  return l;
-}
-
 // Rows are adjacent where the folded dims are not contiguous and the innermost kept one is: then each lane of a block
 // is a row.
 bool adjacent_rows(const tile_program& p, const row_loops& loops) {
@@ -185,8 +81,9 @@ bool level_by_level(const tile_program& p, const row_loops& loops) {
 // Short rows as one. Compiled loops take rows of some vectors as they are.
 std::optional<expanded_operands> joined_rows(const tile_program& p, const row_loops& loops) {
   constexpr std::int64_t vectors = 32;
-  if (loops.row() >= vectors && level_by_level(p, loops)) return {};
-  return find_expanded(p, loops);
+  const bool by_level = level_by_level(p, loops);
+  if (loops.row() >= vectors && by_level) return {};
+  return find_expanded(p, loops, !by_level);
 }
 
 // Of the rows of a batch that are written out.
@@ -318,24 +215,70 @@ void run_loops(const tile_program& p, const launch& l, const row_loops& loops) {
     l.pool->parallel_for(tasks, body);
 }
 
+// By parameter of a pointwise body: whether it has one element for all of the last axes, which are a row then; others
+// have one for each of a row's. Empty where no axes are so for all of them.
+std::vector<bool> one_per_row(const module_graph& body, std::span<const dims> parameters) {
+  if (parameters.empty() || body.outputs.empty()) return {};
+  for (std::uint32_t i = 0; i < body.size(); ++i)
+    if (body[i].kind == instruction_kind::op && body[i].op.kind() == op_kind::reduction) return {};
+  const dims& all = body.shape_of(body.outputs.back()).lens;
+  for (const value_id v : body.outputs)
+    if (!(body.shape_of(v).lens == all)) return {};
+  const auto ones_from = [](const dims& lens) {
+    std::size_t d = lens.size();
+    while (d > 0 && lens[d - 1] == dimension(1)) --d;
+    return d;
+  };
+  std::size_t row = 0;
+  for (const dims& lens : parameters) {
+    if (lens.size() != all.size()) return {};
+    if (const std::size_t d = ones_from(lens); d < all.size()) row = std::max(row, d);
+  }
+  std::vector<bool> repeated;
+  for (const dims& lens : parameters) {
+    repeated.push_back(row < all.size() && ones_from(lens) <= row);
+    for (std::size_t d = row; d < all.size(); ++d)
+      if (!repeated.back() && !(lens[d] == all[d])) return {};
+  }
+  return std::find(repeated.begin(), repeated.end(), true) == repeated.end() ? std::vector<bool>() : repeated;
+}
+
 class rows_kernel final : public kernel {
  public:
-  rows_kernel(const module_graph& body, std::string name)
-      : program_(body), name_(std::move(name)), pair_(find_pair_loop(body)) {}
+  rows_kernel(const module_graph& body, std::string name, std::span<const dims> parameters)
+      : program_(body), name_(std::move(name)), pair_(find_pair_loop(body)) {
+    const std::vector<bool> repeated = one_per_row(body, parameters);
+    if (repeated.empty() || pair_.run) return;
+    by_rows_ = std::make_unique<tile_program>(body, repeated);
+    if (!by_rows_->blocks() || !by_rows_->blocks()->compiled()) by_rows_.reset();
+  }
   std::string name() const override { return name_; }
   stride_support input_strides(std::size_t) const override { return stride_support::any; }
   stride_support output_strides(std::size_t) const override { return stride_support::any; }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
-    return rows_scratch_bytes(program_, in, out, threads);
+    return rows_scratch_bytes(program_for(loops_of(program_, in, out)), in, out, threads);
   }
   void run(const launch& l) const override {
     const row_loops loops = loops_of(program_, l.in, l.out);
     if (!pair_.run || !run_pairs(pair_, l, loops, task_elements(program_, elements_of(loops))))
-      run_loops(program_, l, loops);
+      run_loops(program_for(loops), l, loops);
   }
 
  private:
+  // Rows along which some operands repeat one element go by a program that reads it once a row, where they are short
+  // and many or so long that to begin one takes little of its time.
+  const tile_program& program_for(const row_loops& loops) const {
+    constexpr std::int64_t shortest = 32, longer = 512;
+    if (!by_rows_ || loops.folded.size() != 1 || loops.row() < shortest) return program_;
+    for (std::size_t k = 0; k < loops.operand.size(); ++k) {
+      const bool follows = k >= by_rows_->parameters() || by_rows_->full_parameter(k);
+      if (loops.operand[k].folded[0] != (follows ? 1 : 0)) return program_;
+    }
+    return loops.row() >= longer || level_by_level(*by_rows_, loops) ? *by_rows_ : program_;
+  }
+
   tile_program program_;
+  std::unique_ptr<tile_program> by_rows_;  // or null
   std::string name_;
   pair_loop pair_;
 };
@@ -357,8 +300,8 @@ std::size_t rows_scratch_bytes(const tile_program& p, std::span<const tensor> in
   return threads * p.scratch_bytes(loops.row());
 }
 
-std::unique_ptr<kernel> make_rows_kernel(const module_graph& body, std::string name) {
-  return std::make_unique<rows_kernel>(body, std::move(name));
+std::unique_ptr<kernel> make_rows_kernel(const module_graph& body, std::string name, std::span<const dims> parameters) {
+  return std::make_unique<rows_kernel>(body, std::move(name), parameters);
 }
 
 }  // namespace kiln::eigen

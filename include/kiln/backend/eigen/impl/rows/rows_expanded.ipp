@@ -57,20 +57,37 @@ void expand(const row_loops& loops, const row_loops::steps& o, dtype type, std::
   if (step == 0) repeat_first(to, inner, count);
 }
 
+// The inverse, of a result.
+void scatter_rows(const row_loops& loops, const row_loops::steps& o, dtype type, std::size_t d, std::int64_t count,
+                  const std::byte* from, std::byte* to) {
+  const std::size_t width = size_of(type);
+  const std::int64_t step = o.kept[d] * static_cast<std::int64_t>(width), row = loops.row();
+  std::int64_t inner = row * static_cast<std::int64_t>(width);
+  for (std::size_t k = d + 1; k < loops.kept.size(); ++k) inner *= loops.kept[k];
+  for (std::int64_t i = 0; i < count; ++i, from += inner, to += step)
+    if (d + 1 == loops.kept.size())
+      copy_elements(width, from, 1, to, o.folded[0], row);
+    else
+      scatter_rows(loops, o, type, d + 1, loops.kept[d + 1], from, to);
+}
+
 // A worker's run over consecutive pieces.
 class piece_walk {
  public:
   piece_walk(const tile_program& p, const launch& l, const row_loops& loops, const expanded_operands& e,
              std::byte* scratch)
-      : loops_(loops), e_(e), cursor_(p, take(scratch, p.scratch_bytes(e.steps * e.inner)), e.steps * e.inner) {
+      : loops_(loops),
+        e_(e),
+        results_(p.results()),
+        cursor_(p, take(scratch, p.scratch_bytes(e.steps * e.inner)), e.steps * e.inner) {
     constexpr std::int64_t distance = 4096, cached = 1 << 18;
-    cursor_.past_cache(l.unread);
+    cursor_.past_cache(l.unread && has_dense_results(p, loops, e.dim));
     cursor_.fetch_rows(false);
     for (std::size_t k = 0; k < loops.operand.size(); ++k) {
       const tensor& t = operand_of(l, k);
       tile_program::stream& s = k < l.in.size() ? cursor_.parameter(k) : cursor_.result(k - l.in.size());
       s.step = 1;
-      operand o{&t, &s, nullptr, nullptr, 0};
+      operand o{&t, &s, nullptr, nullptr, 0, nullptr};
       if (!is_dense(loops, loops.operand[k], e.dim)) {
         o.expanded = take(scratch, piece_bytes(e, t.type));
       } else if (loops.rows() * loops.row() * static_cast<std::int64_t>(size_of(t.type)) > cached &&
@@ -92,7 +109,9 @@ class piece_walk {
         for (std::size_t d = e_.dim; d-- > 0; rest /= loops_.kept[d]) offset += rest % loops_.kept[d] * s.kept[d];
         std::byte* const at = o.of->data + offset * static_cast<std::int64_t>(size_of(o.of->type));
         o.at->at = o.expanded ? o.expanded : at;
-        if (!o.expanded || (o.from == at && o.count >= count)) continue;
+        const bool written = k >= loops_.operand.size() - results_;
+        if (written && o.expanded) o.to = at;
+        if (written || !o.expanded || (o.from == at && o.count >= count)) continue;
         expand(loops_, s, o.of->type, e_.dim, count, at, o.expanded);
         o.from = at, o.count = count;
       }
@@ -100,6 +119,9 @@ class piece_walk {
       cursor_.begin_row();
       cursor_.run(0, 0, n);
       cursor_.end_level(0, n);
+      for (std::size_t k = operands_.size() - results_; k < operands_.size(); ++k)
+        if (const operand& o = operands_[k]; o.expanded)
+          scatter_rows(loops_, loops_.operand[k], o.of->type, e_.dim, count, o.expanded, o.to);
     }
   }
 
@@ -110,35 +132,41 @@ class piece_walk {
     std::byte* expanded;    // a piece of it, or null where it is dense
     const std::byte* from;  // of what the piece is now, and of how many steps
     std::int64_t count;
+    std::byte* to;  // where the piece of a result goes
   };
   static std::byte* take(std::byte*& scratch, std::size_t bytes) { return std::exchange(scratch, scratch + bytes); }
 
   const row_loops& loops_;
   const expanded_operands& e_;
+  std::size_t results_;
   tile_program::cursor cursor_;
   stack_list<operand, row_loops::most_operands> operands_;
 };
 
 }  // namespace
 
-std::optional<expanded_operands> find_expanded(const tile_program& p, const row_loops& loops) {
-  constexpr std::int64_t longest = 1024, most = 2048, least = 768, aligned = 16, cached = 6144;
+std::optional<expanded_operands> find_expanded(const tile_program& p, const row_loops& loops, bool scatters) {
+  constexpr std::int64_t longest = 1024, most = 2048, least = 768, aligned = 16, cached = 6144, few = 64;
   if (p.reduces() || loops.folded.size() != 1 || loops.rows() == 0 || loops.row() == 0 || loops.row() > longest)
     return {};
   for (std::size_t k = 0; k < p.parameters(); ++k)
     if (!p.full_parameter(k)) return {};
   expanded_operands e{loops.kept.size(), loops.row(), 0};
-  while (e.dim > 0 && has_dense_results(p, loops, e.dim - 1)) {
-    const std::int64_t inner = e.dim < loops.kept.size() ? e.inner * loops.kept[e.dim] : e.inner;
-    if (inner > longest) break;
-    e.inner = inner;
-    --e.dim;
-  }
+  const auto join = [&](bool dense) {
+    while (e.dim > 0 && (!dense || has_dense_results(p, loops, e.dim - 1))) {
+      const std::int64_t inner = e.dim < loops.kept.size() ? e.inner * loops.kept[e.dim] : e.inner;
+      if (inner > longest) break;
+      e.inner = inner;
+      --e.dim;
+    }
+  };
+  join(true);
+  if (e.dim == loops.kept.size() && scatters && loops.row() <= few) join(false);
   if (e.dim == loops.kept.size()) return {};
   const std::int64_t extent = loops.kept[e.dim];
   // what is written out stays in L1, beside the results
   std::int64_t expanded = 1;
-  for (std::size_t k = 0; k < p.parameters(); ++k) expanded += !is_dense(loops, loops.operand[k], e.dim);
+  for (std::size_t k = 0; k < loops.operand.size(); ++k) expanded += !is_dense(loops, loops.operand[k], e.dim);
   const std::int64_t elements = std::clamp(cached / expanded, least, most);
   e.steps = std::max<std::int64_t>(2, elements / e.inner);
   if (e.steps >= aligned / 2) e.steps = (e.steps + aligned / 2) / aligned * aligned;  // pieces begin at whole lines
@@ -148,7 +176,7 @@ std::optional<expanded_operands> find_expanded(const tile_program& p, const row_
 
 std::size_t expanded_scratch_bytes(const tile_program& p, const row_loops& loops, const expanded_operands& e) {
   std::size_t bytes = p.scratch_bytes(e.steps * e.inner);
-  for (std::size_t k = 0; k < p.parameters(); ++k)
+  for (std::size_t k = 0; k < loops.operand.size(); ++k)
     if (!is_dense(loops, loops.operand[k], e.dim)) bytes += piece_bytes(e, dtype::f64);
   return bytes;
 }
