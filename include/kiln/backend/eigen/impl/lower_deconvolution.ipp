@@ -352,14 +352,16 @@ bool phases_take_less(const phased_deconvolution& f, const float* weights) {
   const sizes_of_deconvolution& s = f.whole();
   if (s.channels == 1 || p.empty() || s.pixels() == 0) return false;
   if (s.columns == s.channels && adds_channels(weights, s.group * s.channels * s.columns, s.channels)) return false;
-  // Products in the time of an element between the two steps, which stays in L2 or does not, and of two forks.
-  const auto between = [](double elements) { return (elements < 256 * 1024 ? 10 : 40) * elements; };
-  constexpr double forks = 50e3, turns = 1.25;  // what bands that are made and added by turns were measured to cost
+  // Products in the time of two forks and of an element between the two steps: one that stays in L2 or does not. Bands
+  // of columns are made and added by turns.
+  constexpr double forks = 50e3, near_elements = 128 * 1024;
+  const auto between = [](double elements) { return (elements < near_elements ? 10 : 40) * elements; };
   kernels::gemm_problem<float> band;
   band.m = s.columns, band.n = std::min(s.pixels(), band_floats / s.columns + 1), band.k = s.channels;
   const auto entries = static_cast<double>(s.batch * s.group), columns = static_cast<double>(s.pixels() * s.columns),
              made = static_cast<double>(p.out_channels * p.output_pixels());
-  const double products = columns * static_cast<double>(s.channels) / (isa.gains_from_matrix_unit(band) ? 2 : 1),
+  const double products = columns * static_cast<double>(s.channels) / (isa.gains_from_matrix_unit(band) ? 1.5 : 1),
+               turns = columns < near_elements ? 1 : 1.25,
                bands = std::ceil(columns / static_cast<double>(band_floats));
   return isa.conv_cost(p, isa.choose_conv_method(p, false, false), false, false) +
              static_cast<double>(p.batch) * between(made) + forks <
