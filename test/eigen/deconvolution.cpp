@@ -26,6 +26,8 @@ const problem problems[] = {
     {{2, 3, 9, 2100}, {3, 2, 3, 5}, {.stride = {2, 2}, .pads = {1, 1, 1, 2}}},  // rows of several parts
     {{2, 4, 9, 40}, {4, 2, 3, 5}, {.stride = {2, 3}, .pads = {1, 0, 1, 2}, .group = 4}},
     {{1, 2, 3}, {2, 1, 2}, {.stride = {5000}}},
+    {{1, 2, 3, 4}, {2, 3, 2, 3}, {.stride = {3, 5}, .output_padding = {2, 4}}},  // some results read nothing
+    {{1, 2, 5, 7}, {2, 1, 3, 70}, {.stride = {2, 3}, .pads = {1, 30, 1, 33}}},   // more taps than are listed
     {{2, 4, 7, 6}, {4, 3, 3, 2}, {.dilation = {2, 1}, .output_padding = {1, 0}, .pads = {1, 0, 2, 1}, .group = 2}},
 };
 
@@ -57,11 +59,39 @@ TEST(deconvolution, equals_the_reference) {
       const bool as_convolution = constant && is_convolution(p), far = !p.op.stride.empty() && p.op.stride[0] > 4096;
       if (!far) {
         EXPECT_THAT(e.report().steps[0].kernel, ::testing::StartsWith(as_convolution ? "convolution"
-                                                                      : constant     ? "deconvolution (packed)"
+                                                                      : constant     ? "deconvolution (packed"
                                                                                      : "deconvolution"));
       }
       if (::testing::Test::HasFatalFailure()) return;
     }
+}
+
+// Several filters for the phases of each: whether they or columns take less work, the results are those of the
+// reference.
+const problem phased[] = {
+    {{1, 33, 13, 11}, {33, 2, 4, 4}, {.stride = {2, 2}, .group = 11}},
+    {{3, 26, 9, 10}, {26, 3, 5, 3}, {.stride = {3, 2}, .output_padding = {2, 1}, .pads = {4, 1, 0, 2}, .group = 13}},
+    {{2, 24, 7, 19}, {24, 2, 3, 6}, {.stride = {1, 4}, .dilation = {3, 1}, .pads = {2, 5, 1, 3}, .group = 8}},
+    {{1, 36, 40}, {36, 3, 7}, {.stride = {5}, .output_padding = {4}, .pads = {6, 2}, .group = 12}},
+    {{2, 20, 3, 5, 6}, {20, 2, 2, 4, 3}, {.stride = {2, 2, 3}, .pads = {0, 1, 1, 1, 2, 0}, .group = 10}},
+    {{1, 64, 12, 12}, {64, 8, 4, 4}, {.stride = {2, 2}, .pads = {1, 1, 1, 1}}},
+    {{3, 16, 70, 90}, {16, 12, 4, 4}, {.stride = {2, 2}, .pads = {1, 1, 1, 1}}},  // images apart
+    {{5, 32, 24, 40}, {32, 24, 2, 2}, {.stride = {2, 2}}},                        // two images at a time, then one
+};
+
+TEST(deconvolution, phases_equal_the_reference) {
+  int chosen = 0;
+  for (const problem& p : phased) {
+    SCOPED_TRACE(::testing::Message() << to_string(shape{dtype::f32, p.x}) << " by "
+                                      << to_string(shape{dtype::f32, p.w}));
+    const auto make = [&](builder& b) { b.output(build(b, p, true)); };
+    expect_same(make, close);
+    const std::string kernel(compile_eigen(make).report().steps[0].kernel);
+    EXPECT_THAT(kernel, ::testing::StartsWith("deconvolution (packed"));
+    chosen += kernel == "deconvolution (packed phases)";
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_GE(chosen, 4);
 }
 
 TEST(deconvolution, what_reaches_no_element_is_zero) {

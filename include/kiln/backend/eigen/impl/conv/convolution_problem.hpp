@@ -1,4 +1,9 @@
 #pragma once
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <tuple>
+
 #include "kiln/backend/eigen/epilogue.hpp"
 #include "kiln/backend/eigen/isa.hpp"
 #include "kiln/graph/module.hpp"
@@ -37,6 +42,43 @@ inline conv_problem problem_of(const op::convolution& conv, const ints& x, const
   }
   return p;
 }
+
+/// Plans of convolutions, made once for each problem; the last few are kept, so that a run with extents of late
+/// allocates nothing. Several threads may ask at once.
+class conv_plans {
+ public:
+  std::shared_ptr<const conv_plan> of(const conv_problem& problem, unsigned workers, kernels::conv_method method,
+                                      const kernels::image_layout& from, const kernels::image_layout& to,
+                                      bool has_prologue) const {
+    const auto sizes = [](const conv_problem& p) {
+      return std::tie(p.batch, p.in_channels, p.out_channels, p.groups, p.input, p.kernel, p.stride, p.dilation,
+                      p.pad_begin, p.pad_end);
+    };
+    const std::lock_guard lock(mutex_);
+    for (const entry& e : plans_)
+      if (e.workers == workers && e.from == from && e.to == to && e.method == method &&
+          e.has_prologue == has_prologue && sizes(e.problem) == sizes(problem))
+        return e.plan;
+    constexpr std::size_t most = 32;
+    if (plans_.size() == most) plans_.pop_front();
+    plans_.push_back({problem, from, to, workers, method, has_prologue,
+                      std::shared_ptr<const conv_plan>(
+                          kiln_eigen_isa()->plan_conv(problem, workers, method, from, to, has_prologue))});
+    return plans_.back().plan;
+  }
+
+ private:
+  struct entry {
+    conv_problem problem;
+    kernels::image_layout from, to;
+    unsigned workers;
+    kernels::conv_method method;
+    bool has_prologue;
+    std::shared_ptr<const conv_plan> plan;
+  };
+  mutable std::mutex mutex_;
+  mutable std::deque<entry> plans_;
+};
 
 /// Dilated convolutions at stride 1 whose phases, as images of their own, are estimated to take less work.
 std::unique_ptr<kernel> lower_dilated_convolution(const kernel_request& r);

@@ -1,7 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <deque>
-#include <mutex>
 #include <numeric>
 
 #include "kiln/backend/eigen/epilogue.hpp"
@@ -267,29 +265,12 @@ class convolution_kernel final : public kernel {
     return static_cast<std::size_t>(kiln_eigen_isa()->conv_weight_floats(p, method_)) * sizeof(float);
   }
 
-  // Plans are made once for each set of extents and the last few are kept: a run with extents of late allocates
-  // nothing.
   std::shared_ptr<const conv_plan> plan_for(std::span<const tensor> in, const kernels::image_layout& to,
                                             unsigned workers) const {
-    const ints &x = in[body_.operands[0]].lens, &w = in[body_.operands[1]].lens;
-    const kernels::image_layout from = image_layout_of(in[body_.operands[0]]);
-    const std::lock_guard lock(mutex_);
-    for (const entry& e : plans_)
-      if (e.x == x && e.w == w && e.from == from && e.to == to && e.workers == workers) return e.plan;
-    constexpr std::size_t most = 32;
-    if (plans_.size() == most) plans_.pop_front();
-    plans_.push_back({x, w, from, to, workers,
-                      std::shared_ptr<const conv_plan>(kiln_eigen_isa()->plan_conv(
-                          problem(x, w), workers, method_, from, to, body_.prologue.has_value()))});
-    return plans_.back().plan;
+    const tensor &x = in[body_.operands[0]], &w = in[body_.operands[1]];
+    return plans_.of(problem(x.lens, w.lens), workers, method_, image_layout_of(x), to, body_.prologue.has_value());
   }
 
-  struct entry {
-    ints x, w;
-    kernels::image_layout from, to;
-    unsigned workers;
-    std::shared_ptr<const conv_plan> plan;
-  };
   fused_contraction body_;
   op::convolution attributes_;
   dimension group_outputs_;
@@ -298,8 +279,7 @@ class convolution_kernel final : public kernel {
   buffer packed_;
   buffer scale_, shift_;
   kernels::channel_prologue<float> prologue_;
-  mutable std::mutex mutex_;
-  mutable std::deque<entry> plans_;
+  conv_plans plans_;
 };
 
 // The method with the least estimated work, then those with at most a few times that.
