@@ -196,8 +196,9 @@ TEST(operators, groups_of_channels_of_any_rank) {
     outcome wanted{{}, two_groups(x)};
     for (const std::int64_t d : lens) wanted.lens.push_back(d);
     expect_near(compute({"GroupNormalization", 21, two}, {x, scale, offset}), wanted, 2e-5f);
-    expect_near(compute({"GroupNormalization", 21, two}, {x, constant({4}, scale.values), constant({4}, offset.values)}),
-                wanted, 2e-5f);
+    expect_near(
+        compute({"GroupNormalization", 21, two}, {x, constant({4}, scale.values), constant({4}, offset.values)}),
+        wanted, 2e-5f);
   }
 }
 
@@ -217,9 +218,9 @@ TEST(operators, groups_of_narrow_floats) {
   const outcome rough = compute({"GroupNormalization", 21, own, "", 1, f16}, {large, scale, offset});
   EXPECT_NE(rough.values, compute({"GroupNormalization", 21, two, "", 1, f16}, {large, scale, offset}).values);
   // the result has the input's type, whatever the scale's is
-  for (const float v :
-       compute({"GroupNormalization", 21, two, "", 1, f16}, {x, constant({4}, {1, 2, 3, 4}), constant({4}, {0, 1, 2, 3})})
-           .values)
+  for (const float v : compute({"GroupNormalization", 21, two, "", 1, f16},
+                               {x, constant({4}, {1, 2, 3, 4}), constant({4}, {0, 1, 2, 3})})
+                           .values)
     EXPECT_EQ(v, static_cast<float>(half(v)));
 }
 
