@@ -157,6 +157,34 @@ TEST(extents_in_run, scales_of_groups_or_channels) {
                error);
 }
 
+TEST(extents_in_run, images_of_columns_of_unknown_channels) {
+  const argument x = reals({2, 8, 10}, counted(160));
+  const auto image = [&](const std::vector<message>& attributes, bool known) {
+    graph_parts parts;
+    parts.inputs.push_back(value_info("x", 1, {2, known ? dim(8) : dim(-1), 10}));
+    parts.initializers = {integers("image", {2}, {4, 5}), integers("block", {2}, {2, 2})};
+    parts.outputs.push_back(value_info("y"));
+    parts.nodes.push_back(node("Col2Im", {"x", "image", "block"}, {"y"}, attributes));
+    return compile(onnx::parse_model(model_of(parts, 18).bytes()).graph, eigen_target())
+        .run(std::vector<argument>{x})[0];
+  };
+  const std::vector<message> padded{attr("pads", {1, 0, 0, 1}), attr("strides", {2, 1})};
+  EXPECT_EQ(lens_of(image(padded, false)), lens_of(image(padded, true)));
+  EXPECT_THAT(floats_of(image(padded, false)), Pointwise(FloatNear(1e-4f), floats_of(image(padded, true))));
+  try {
+    image({attr("pads", {-1, 0, 0, 1})}, false);
+    ADD_FAILURE() << "negative pads";
+  } catch (const error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("or of channels that a run knows"));
+  }
+}
+
+TEST(extents_in_run, the_greatest_of_nothing) {
+  const argument nothing = reals({2, 0}, {});
+  EXPECT_EQ(lens_of(with_extents("Hardmax", 13, {nothing}, {}, true)), (std::vector<std::int64_t>{2, 0}));
+  EXPECT_THROW(with_extents("Hardmax", 13, {nothing}, {}, false), error);
+}
+
 TEST(extents_in_run, offsets_of_a_kernel) {
   const auto run = [](const argument& offset, bool known) {
     graph_parts parts;

@@ -95,6 +95,36 @@ constexpr auto wide_values = [](graph_builder& b) {
   const node x = b.input("x", dtype::f16, {4, 8});
   b.output((x.dot(b.weight("w", dtype::f16, {8, 8})) + x).convert(dtype::f32).exp().reduce_mean({-1}));
 };
+// by columns as by rows
+constexpr auto wide_columns = [](graph_builder& b) {
+  const node x = b.input("x", dtype::f16, {4, 8});
+  const node y = (x.dot(b.weight("w", dtype::f16, {8, 8})) + x).convert(dtype::f32);
+  b.output(y - y.reduce_mean({0}));
+};
+// a conversion to as many bits, or fewer, is the product's
+constexpr auto as_wide_rows = [](graph_builder& b) {
+  const node x = b.input("x", dtype::f16, {4, 8});
+  b.output((x.dot(b.weight("w", dtype::f16, {8, 8})) + x).convert(dtype::bf16).reduce_mean({-1}));
+};
+constexpr auto narrower_rows = [](graph_builder& b) {
+  const node x = b.input("x", dtype::f32, {4, 8});
+  b.output((x.dot(b.weight("w", dtype::f32, {8, 8})) + x).convert(dtype::f16).reduce_mean({-1}));
+};
+// a view as well as a reduction reads it: it is written wide
+constexpr auto viewed_rows = [](graph_builder& b) {
+  const node x = b.input("x", dtype::f16, {4, 8});
+  const node y = (x.dot(b.weight("w", dtype::f16, {8, 8})) + x).convert(dtype::f32);
+  b.output(y.reduce_mean({-1}));
+  b.output(y.transpose({1, 0}));
+};
+// the one that reads it is part of a later product
+constexpr auto taken_rows = [](graph_builder& b) {
+  const node x = b.input("x", dtype::f16, {4, 8});
+  const node y = (x.dot(b.weight("w", dtype::f16, {8, 8})) + x).convert(dtype::f32);
+  const node z = b.input("z", dtype::f32, {4, 8}).dot(b.weight("v", dtype::f32, {8, 8}));
+  b.output(y + z);
+  b.output(y.reduce_mean({-1}));
+};
 constexpr dtype result_of_product(const graph& p) {
   for (std::uint32_t i = 0; i < p.main().size(); ++i)
     if (p.main()[i].kind == instruction_kind::op)
@@ -105,6 +135,11 @@ constexpr dtype result_of_product(const graph& p) {
 static_assert(result_of_product(after(wide_rows, fuse)) == dtype::f16);
 static_assert(result_of_product(after(wide_result, fuse)) == dtype::f32);
 static_assert(result_of_product(after(wide_values, fuse)) == dtype::f32);
+static_assert(result_of_product(after(wide_columns, fuse)) == dtype::f16);
+static_assert(result_of_product(after(as_wide_rows, fuse)) == dtype::bf16);
+static_assert(result_of_product(after(narrower_rows, fuse)) == dtype::f16);
+static_assert(result_of_product(after(viewed_rows, fuse)) == dtype::f32);
+static_assert(result_of_product(after(taken_rows, fuse)) == dtype::f32);
 
 TEST(fuse_contraction, keeps_the_meaning) {
   const auto check = [](auto build) {
@@ -122,6 +157,11 @@ TEST(fuse_contraction, keeps_the_meaning) {
   check(wide_rows);
   check(wide_result);
   check(wide_values);
+  check(wide_columns);
+  check(as_wide_rows);
+  check(narrower_rows);
+  check(viewed_rows);
+  check(taken_rows);
 }
 
 TEST(fuse_contraction, the_later_product_takes_the_meeting_point) {

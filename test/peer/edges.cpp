@@ -1,5 +1,7 @@
 #include "peer/edge_cases.hpp"
 
+#include <algorithm>
+
 namespace kiln::peer {
 namespace {
 
@@ -54,21 +56,20 @@ message model_of(const edge_case& c, const form& how, std::map<std::string, argu
   return test::model(test::graph(parts), {test::opset(c.version)});
 }
 
-template <class T> bool alike(T x, T y, double apart) {
-  if (x == y) return true;
-  if constexpr (std::is_floating_point_v<T>) return (std::isnan(x) && std::isnan(y)) || std::fabs(x - y) <= apart;
-  return false;
+template <class T> bool alike(T x, T y, const edge_case& c) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
+    if (x == 0 && y == 0) return std::signbit(x) == std::signbit(y) || c.zeros_have_any_sign;
+    return x == y || std::fabs(x - y) <= c.tolerance * std::max(std::fabs(y), 1.0);
+  }
+  return x == y;
 }
-template <class T> void expect_alike(const argument& found, const argument& expected, double tolerance) {
+template <class T> void expect_alike(const argument& found, const argument& expected, const edge_case& c) {
   const auto x = found.to<T>(), y = expected.to<T>();
-  double greatest = 0;
-  if constexpr (std::is_floating_point_v<T>)
-    for (const T v : y)
-      if (std::isfinite(v)) greatest = std::max(greatest, std::fabs(static_cast<double>(v)));
   for (std::size_t i = 0; i < x.size(); ++i)
-    EXPECT_TRUE(alike(x[i], y[i], tolerance * greatest)) << "element " << i << ": " << x[i] << " and " << y[i];
+    EXPECT_TRUE(alike(x[i], y[i], c)) << "element " << i << ": " << x[i] << " and " << y[i];
 }
-void expect_alike(const std::vector<argument>& found, const std::vector<argument>& expected, double tolerance) {
+void expect_alike(const std::vector<argument>& found, const std::vector<argument>& expected, const edge_case& c) {
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t k = 0; k < found.size(); ++k) {
     SCOPED_TRACE("output " + std::to_string(k));
@@ -77,17 +78,68 @@ void expect_alike(const std::vector<argument>& found, const std::vector<argument
     ASSERT_EQ(found[k].get_shape().lens, expected[k].get_shape().lens)
         << to_string(found[k].get_shape()) << " and " << to_string(expected[k].get_shape());
     if (is_float(type))
-      expect_alike<double>(found[k], expected[k], tolerance);
+      expect_alike<double>(found[k], expected[k], c);
     else
-      expect_alike<std::int64_t>(found[k], expected[k], 0);
+      expect_alike<std::int64_t>(found[k], expected[k], c);
   }
+}
+
+// What ONNX Runtime has no kernel of, or refuses.
+constexpr std::string_view not_in_peer[] = {"Acos f64",          "Acosh f64",
+                                            "Asin f64",          "Asinh f64",
+                                            "Atan f64",          "Atanh f64",
+                                            "Celu f16",          "Celu f64",
+                                            "Cosh f64",          "Einsum ellipsis",
+                                            "Elu f64",           "Erf f64",
+                                            "HardSigmoid f64",   "HardSwish f64",
+                                            "LRN even",          "LeakyRelu f64",
+                                            "Mish f64",          "Relu type2",
+                                            "Relu type7",        "Reshape copied",
+                                            "Selu f64",          "Sinh f64",
+                                            "Softplus f64",      "Softsign f64",
+                                            "Split uneven_more", "ThresholdedRelu f64",
+                                            "Where type3",       "Where type9"};
+// What kiln refuses where a run brings the extents, which decide what the node means: ranks, pads, broadcasts of a
+// symbol that turns out to be 1, a choice among no elements.
+constexpr std::string_view not_unsized[] = {"AveragePool same",
+                                            "BitwiseXor i32",
+                                            "ConstantOfShape empty",
+                                            "ConstantOfShape i64",
+                                            "ConstantOfShape scalar",
+                                            "Conv same_lower",
+                                            "Conv same_upper",
+                                            "ConvTranspose output_shape",
+                                            "ConvTranspose output_shape_lower",
+                                            "Einsum broadcast_one",
+                                            "Equal bools",
+                                            "Equal columns",
+                                            "Expand both",
+                                            "Expand to_empty",
+                                            "Greater columns",
+                                            "GreaterOrEqual columns",
+                                            "Hardmax empty",
+                                            "Less columns",
+                                            "LessOrEqual columns",
+                                            "MatMul broadcast",
+                                            "Max i64",
+                                            "MaxPool same_upper_strides",
+                                            "Min u64",
+                                            "Squeeze all",
+                                            "Squeeze to_scalar",
+                                            "Where broadcast",
+                                            "Where empty",
+                                            "Xor columns"};
+bool is_among(std::span<const std::string_view> names, const edge_case& c) {
+  std::string name = c.op + " " + c.detail;
+  constexpr std::string_view large = "_large";
+  if (name.ends_with(large)) name.resize(name.size() - large.size());
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 // One case of ctest for each list: most of a case's time would be a process and ONNX Runtime's start.
 void check(const std::vector<edge_case>& all, std::span<const form> of = forms) {
   const auto path = library();
   if (!path) GTEST_SKIP() << "ONNX Runtime is not in build/peer (cmake/peer.sh)";
-  std::size_t compared = 0;
   for (const edge_case& c : all)
     for (const form& how : of) {
       SCOPED_TRACE(c.op + " " + c.detail + ", " + how.name);
@@ -96,20 +148,20 @@ void check(const std::vector<edge_case>& all, std::span<const form> of = forms) 
       std::vector<argument> expected, found;
       try {
         expected = session(*path, m.bytes()).run(given);
-      } catch (const std::runtime_error&) {
-        continue;  // it has no such kernel, or no such form
+      } catch (const std::runtime_error& e) {
+        EXPECT_TRUE(is_among(not_in_peer, c)) << e.what();
+        continue;
       }
+      const bool refused = !how.is_sized && is_among(not_unsized, c);
       try {
         found = compile(onnx::parse_model(m.bytes(), ".").graph, eigen_target()).run(given);
       } catch (const error& e) {
-        // what only extents decide
-        EXPECT_TRUE(!how.is_sized && (e.code() == errc::unsupported || e.code() == errc::shape_mismatch)) << e.what();
+        EXPECT_TRUE(refused && (e.code() == errc::unsupported || e.code() == errc::shape_mismatch)) << e.what();
         continue;
       }
-      expect_alike(found, expected, c.tolerance);
-      ++compared;
+      EXPECT_FALSE(refused) << "kiln runs it: it is to be compared";
+      expect_alike(found, expected, c);
     }
-  EXPECT_GT(3 * compared, 2 * of.size() * all.size());
 }
 
 TEST(edges, views) { check(view_edges()); }

@@ -320,7 +320,10 @@ std::vector<edge_case> layer_edges() {
        "nearest",
        16,
        {some({1, 1, 3, 4}), f({1, 1, 4, 2}, {-1, -1, 1, 1, .25, -.5, .5, .5})},
-       {attr("mode", "nearest")}});
+       {attr("mode", "nearest")},
+       {f32},
+       1e-5,
+       true});
   add({"RoiAlign",
        "half",
        16,

@@ -183,7 +183,10 @@ std::vector<edge_case> sum_edges() {
        "none",
        13,
        {some({2, 4, 2}), n({2, 2}, {1, 3, 0, 2})},
-       {attr("reduction", "none"), attr("ignore_index", 3)}});
+       {attr("reduction", "none"), attr("ignore_index", 3)},
+       {f32},
+       1e-5,
+       true});
   add({"Det", "batch", 11, {some({2, 3, 3})}});
   add({"HannWindow", "symmetric", 17, {n({}, {6})}, {attr("periodic", 0)}});
   add({"HammingWindow", "one", 17, {n({}, {1})}});

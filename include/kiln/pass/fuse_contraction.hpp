@@ -5,10 +5,10 @@ namespace kiln {
 
 namespace detail {
 
-/// Whether an instruction widens a float of fewer bits for a reduction, and for what is pointwise: these read it as it
-/// was and widen it themselves.
+/// Whether an instruction widens a float of fewer bits for a reduction over any axis, and for what is pointwise: these
+/// read it as it was and widen it themselves.
 template <class Module>
-constexpr bool widens_for_rows(const Module& m, const fusion_groups<Module>& groups, std::uint32_t i) {
+constexpr bool widens_for_reductions(const Module& m, const fusion_groups<Module>& groups, std::uint32_t i) {
   const auto& in = m[i].inputs;
   const dtype to = m[i].results[0].type;
   if (in.size() != 1 || !is_float(to)) return false;
@@ -25,8 +25,8 @@ constexpr bool widens_for_rows(const Module& m, const fusion_groups<Module>& gro
 
 /// The pointwise instructions after a contraction that may run as its epilogue, in execution order: those over the
 /// result's dims whose other operands do not depend on it, up to the last one after which a single value is read by
-/// others, so that the fused kernel writes one result. What at last widens that for rows stays with these, which then
-/// read fewer bytes.
+/// others, so that the fused kernel writes one result. What at last widens that for reductions stays with these, which
+/// then read fewer bytes.
 template <class Module>
 constexpr small_vector<std::uint32_t> find_epilogue(const Module& m, const fusion_groups<Module>& groups,
                                                     std::uint32_t root) {
@@ -73,7 +73,8 @@ constexpr small_vector<std::uint32_t> find_epilogue(const Module& m, const fusio
     for (std::uint32_t n : open) results += n != 0;
     if (results == 1) kept = chain.size();
   }
-  while (kept > 0 && widens_for_rows(m, groups, chain[kept - 1])) --kept;
+  // at most one: were what it widens widened so as well, a reduction would read that, and there were two results
+  if (kept > 0 && widens_for_reductions(m, groups, chain[kept - 1])) --kept;
   chain.resize(kept);
   return chain;
 }

@@ -49,7 +49,8 @@ value col_to_im_added(node_context& c, value x) {
     const std::int64_t stride = positive(c, "strides", k, axes), dilation = positive(c, "dilations", k, axes);
     const std::int64_t before = along(c, "pads", k, 2 * axes, 0), after = along(c, "pads", axes + k, 2 * axes, 0);
     if (before < 0 || after < 0)
-      c.unsupported("negative pads of an image that a run computes, or of four spatial dims");
+      c.unsupported(
+          "negative pads of an image that a run computes, of four spatial dims, or of channels that a run knows");
     padded.push_back(image[k] + (before + after));
     grid[k] = block[k];
     grid[axes + k] = (padded[k] - (block[k] - 1) * dilation - 1) / stride + 1;
