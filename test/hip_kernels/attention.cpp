@@ -17,6 +17,7 @@ namespace {
 
 struct sizes {
   int batch, heads, kv_heads, queries, keys, depth, value_depth, splits = 1, one_mask = 0;  // for all rows
+  bool mask_each = false;  // for each head, else for all
 };
 
 /// What attention reads and should give, heads and rows interleaved as projections leave them.
@@ -30,12 +31,13 @@ template <class T> struct problem {
     k = random_values<T>(n(z.batch, z.kv_heads, z.keys, z.depth), 2);
     v = random_values<T>(n(z.batch, z.kv_heads, z.keys, z.value_depth), 3);
     out.assign(n(z.batch, z.heads, z.queries, z.value_depth), narrow<T>(77.0f));
-    mask = random_values<T>(n(z.batch, 1, z.queries, z.keys), 4);
+    mask = random_values<T>(n(z.batch, mask_heads(), z.queries, z.keys), 4);
     for (std::size_t i = 0; z.one_mask != 0 && i < mask.size(); ++i) mask[i] = mask[i % n(1, 1, 1, z.keys)];
     for (std::size_t i = 0; i < mask.size(); ++i) keep.push_back((z.one_mask ? i % n(1, 1, 1, z.keys) : i) % 3 != 0);
     // a query that sees nothing
     for (int j = 0; z.one_mask == 0 && j < z.keys; ++j) keep[static_cast<std::size_t>(j)] = 0;
   }
+  int mask_heads() const { return z.mask_each ? z.heads : 1; }
   template <class E> static attention_operand<E> rows(E* base, int heads, int rows, int depth) {
     return {base, static_cast<i64>(heads) * rows * depth, depth, static_cast<i64>(heads) * depth};
   }
@@ -55,7 +57,8 @@ template <class T> struct problem {
               score += at(q, z.heads, z.queries, z.depth, b, h, i, d) *
                        at(k, z.kv_heads, z.keys, z.depth, b, h / group, j, d);
             score *= 0.5;
-            const auto m = static_cast<std::size_t>((b * z.queries + i) * z.keys + j);
+            const auto m =
+                static_cast<std::size_t>(((b * mask_heads() + (z.mask_each ? h : 0)) * z.queries + i) * z.keys + j);
             if (Mask == mask_kind::adds) score += static_cast<double>(widen(mask[m]));
             const bool seen = (!Causal || j <= i + z.keys - z.queries) && (Mask != mask_kind::keeps || keep[m]);
             sum += w[static_cast<std::size_t>(j)] = seen ? std::exp(score) : 0;
@@ -91,7 +94,9 @@ template <class T> struct problem {
   template <mask_kind Mask> epilogue_operand device_mask() const {
     const void* base = Mask == mask_kind::keeps ? static_cast<const void*>(keep.data()) : mask.data();
     const i64 row = z.one_mask ? 0 : z.keys;
-    return {base, {row * z.queries, 0, row, 1}};
+    // a single query's row has no step, as the host has it
+    return {base,
+            {row * z.queries * mask_heads(), z.mask_each ? i64{z.keys} * z.queries : 0, z.queries > 1 ? row : 0, 1}};
   }
   /// Calls `kernel` with the queries, keys, values, result and mask.
   template <mask_kind Mask, class Kernel> void call(Kernel&& kernel) {
@@ -200,6 +205,19 @@ TEST(device_attention, masks_and_groups_of_heads) {
   check_mma<bf16, attention_tile<1, 1, 32, 32, 32, 8>, mask_kind::keeps, true>({1, 4, 2, 21, 25, 32, 32});
   check_mma<f16, attention_tile<2, 2, 64, 32, 32, 8>, mask_kind::adds, true>({1, 2, 1, 70, 130, 32, 32, 1, 1});
   check_mma<bf16, attention_tile<1, 2, 64, 32, 32, 8>, mask_kind::adds, false>({1, 4, 2, 40, 128, 32, 32});
+}
+
+// Biases of heads: rows of a lane that read the same query read no bias of another head.
+TEST(device_attention, masks_of_each_head) {
+  sizes z{2, 8, 2, 1, 64, 32, 32};
+  z.mask_each = true;
+  check_mma<f16, attention_tile<1, 1, 32, 32, 32, 8>, mask_kind::adds, false>(z);
+  check_mma<f16, attention_tile<1, 1, 32, 32, 32, 8>, mask_kind::keeps, false>(z);
+  z.heads = 24, z.keys = 130;  // both rows of a lane, of three heads of eight
+  check_mma<f16, attention_tile<1, 1, 64, 32, 32, 8>, mask_kind::adds, true>(z);
+  check_mma<bf16, attention_tile<1, 4, 16, 32, 32, 8, false, 4>, mask_kind::adds, false>(z);
+  z.queries = 3, z.splits = 2;
+  check_mma<f16, attention_tile<2, 1, 32, 32, 32, 8>, mask_kind::adds, true>(z);
 }
 
 TEST(device_attention, few_keys_are_weighed_without_rounding) {

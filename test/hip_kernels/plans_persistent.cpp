@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "hip_kernels/plan_cases.hpp"
+#include "kiln/backend/hip/impl/gemm/blas.hpp"
 #include "kiln/backend/hip/impl/gemm/untiled.hpp"
 #include "kiln/graph/builder.hpp"
 
@@ -151,6 +152,32 @@ TEST(tile_kernels, functions_of_epilogues_are_counted) {
   EXPECT_EQ(work([](value x, value y) { return (x + y).relu() * x; }), 0);
   EXPECT_EQ(work([](value x, value y) { return (x + y).gelu(); }), 20);
   EXPECT_EQ(work([](value x, value y) { return (x + y).silu() * y.erf(); }), 40);
+}
+// The library computes large products that nothing follows, and those whose epilogue takes so long that other tiles
+// than those of blocks that work tile after tile would apply it.
+TEST(tile_kernels, the_library_is_asked_where_kernels_in_turns_apply_no_epilogue) {
+  const hip::architecture where = hip::architecture::named("sm_90");
+  const auto with_functions = [](int count) {
+    builder b;
+    value x = b.input("x", dtype::f16, {4, 8}) + b.input("y", dtype::f16, {4, 8});
+    for (int k = 0; k < count; ++k) x = x.erf();
+    b.output(x.relu());
+    const program p = b.finish();
+    return hip::row_program::make(p.main());
+  };
+  const auto none = with_functions(0), many = with_functions(120);
+  ASSERT_TRUE(none && many);
+  ASSERT_EQ(hip::work_of(&*many), 2400);
+  hip::gemm_problem p = product_of(2048, 2048, 2048, true);
+  EXPECT_TRUE(hip::tiles_for(p, where).front().persistent());
+  EXPECT_FALSE(hip::blas_gemm::is_asked(p, &*none, where));
+  EXPECT_TRUE(hip::blas_gemm::is_asked(p, &*many, where));
+  p.work = hip::work_of(&*many);
+  EXPECT_FALSE(hip::tiles_for(p, where).front().persistent());
+  const hip::gemm_problem alone = product_of(4096, 4096, 4096, false);
+  EXPECT_TRUE(hip::blas_gemm::is_asked(alone, nullptr, where));
+  EXPECT_FALSE(hip::blas_gemm::is_asked(product_of(1024, 1024, 4096, false), nullptr, where));
+  EXPECT_FALSE(hip::blas_gemm::is_asked(product_of(65536, 65536, 256, false), nullptr, where));
 }
 // Floats of eight bits have twice the depth in a step; few rows, and those that lie at odd addresses, have other tiles.
 TEST(tile_kernels, persistent_float8_products) {

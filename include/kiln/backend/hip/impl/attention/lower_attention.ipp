@@ -30,7 +30,7 @@ int splits_of(const attention_tile& t, std::int64_t tiles, std::int64_t keys, co
   constexpr double gain = 1.1;
   constexpr std::int64_t most = 64;
   const auto room = static_cast<std::int64_t>(where.shared_bytes / t.shared_bytes),
-             joined = static_cast<std::int64_t>(t.shared_bytes / sizeof(float) - 4) / t.rows;
+             joined = static_cast<std::int64_t>((t.shared_bytes - gpu::split_flag_bytes) / sizeof(float)) / t.rows;
   const std::int64_t at_once = where.multiprocessors * std::min<std::int64_t>(room, t.parts > 1 ? 2 : 4);
   double best = 0;
   int splits = 1;

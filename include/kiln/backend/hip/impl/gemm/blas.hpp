@@ -15,9 +15,9 @@ class blas_gemm {
   /// Null where there is no such library or it has no kernel for the product: of 16-bit floats, all operands' rows or
   /// columns contiguous and aligned to 16 bytes.
   static std::shared_ptr<const blas_gemm> find(const gemm_problem& p, const context& where);
-  /// The same only for a product so large that the library gains more than reading its result again for the epilogue
-  /// costs.
-  static std::shared_ptr<const blas_gemm> find_for_large(const gemm_problem& p, const context& where);
+  /// Whether it is asked for a product with this epilogue: one so large that the library gains more than reading its
+  /// result again costs, unless kernels that work tile after tile apply the epilogue beside their products.
+  static bool is_asked(const gemm_problem& p, const row_program* epilogue, const architecture& where);
 
   /// With room to align it.
   std::size_t scratch_bytes() const { return scratch_bytes_ == 0 ? 0 : scratch_bytes_ + scratch_aligned; }

@@ -139,11 +139,13 @@ std::shared_ptr<const blas_gemm> blas_gemm::find(const gemm_problem& p, const co
   return made;
 }
 
-std::shared_ptr<const blas_gemm> blas_gemm::find_for_large(const gemm_problem& p, const context& where) {
+bool blas_gemm::is_asked(const gemm_problem& plain, const row_program* epilogue, const architecture& where) {
   // the result is written and read once more for 4 bytes an element, which a product of this depth makes up for
   constexpr std::int64_t least_depth = 512, least_products = std::int64_t{1} << 33;
-  if (p.depth < least_depth || p.rows * p.cols * p.batch1 < least_products / p.depth) return nullptr;
-  return find(p, where);
+  gemm_problem p = plain;
+  if (p.depth < least_depth || p.rows * p.cols * p.batch1 < least_products / p.depth) return false;
+  p.work = work_of(epilogue);  // by which the tile is chosen, too
+  return !epilogue || !tiles_for(p, where).front().persistent();
 }
 
 bool blas_gemm::run(device_queue& queue, std::span<std::byte> scratch, const void* a, const void* b,

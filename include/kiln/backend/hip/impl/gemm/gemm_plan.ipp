@@ -173,6 +173,8 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
       // many short tiles are as fast as the warps that run together move the epilogue's elements
       const double moved =
           share > 4 ? share * area * epilogue_bytes / std::min(0.6 * resident_warps(p, t, where), 18.0) : 0;
+      // an epilogue's functions count in turns alone, where a multiprocessor has one block: others have several, of
+      // which some multiply while one computes them
       timed.emplace_back(t.persistent() ? persistent_time(t, steps, tiles, processors, lane_bytes, boxed_bytes, p.work)
                                         : std::max(time, moved),
                          t);

@@ -175,9 +175,8 @@ class dot_kernel final : public gpu_kernel {
           made.widening_grid = how.grid;
           made.wide_bytes = scratch_room(kept_->columns * kept_->depth, p.type);
         }
-        // kernels that work tile after tile apply an epilogue beside their products
-        const bool persistent = after && tiles_for(p, where().arch()).front().persistent();
-        if (library && made.outer.extent.empty() && !persistent) made.blas = blas_gemm::find_for_large(p, where());
+        if (library && made.outer.extent.empty() && blas_gemm::is_asked(p, after, where().arch()))
+          made.blas = blas_gemm::find(p, where());
         if (made.blas) {
           if (epilogue_) made.epilogue = separate_epilogue(*epilogue_, body_, in, out, where());
           return made;

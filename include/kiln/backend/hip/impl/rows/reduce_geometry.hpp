@@ -69,6 +69,13 @@ struct reduce_geometry {
       if (full(k) && !in_phase(k, main, w)) return false;
     return true;
   }
+  /// One past an operand's last element, counted from its first; no step is negative.
+  std::int64_t end_of(std::size_t k) const {
+    std::int64_t end = length_;
+    for (std::size_t d = 0; d < rows_nest_.extent.size(); ++d)
+      end += (rows_nest_.extent[d] - 1) * rows_nest_.step[k][d];
+    return end;
+  }
   /// Whether an operand has one element for a whole row.
   bool repeats(std::size_t k) const {
     return std::all_of(row_nest_.step[k].begin(), row_nest_.step[k].end(), [](std::int64_t s) { return s == 0; });

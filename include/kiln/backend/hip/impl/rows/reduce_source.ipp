@@ -130,12 +130,20 @@ class reduce_writer : reduce_geometry {
       return t_.close();
     }
     const bool whole = !shifted_ || in_phase(k, main_, width_);
-    // a run with an element of the row lies in 16 bytes that no memory's end divides
-    if (whole) return t_.line(to, " = *reinterpret_cast<const ", pack, "*>(base", k, " + ", element(k), ");");
-    each_element();
-    write_positions(t_, number_, row_nest_, "(inside(s + j) ? s + j : 0)", "p", 1);
-    t_.line(to, ".at[j] = base", k, "[", offset_text(number_, row_nest_, k, "p", 1), "];");
-    t_.close();
+    // memory may end within the last run of a row, which is one of a thread's last
+    const bool bounded = whole && shifted_ && (number_.passed() || end_of(k) % width_ != 0);
+    if (bounded)
+      t_.open("if (", resident_ ? cat("c >= ", (least_runs() + lanes_ - 1) / lanes_ - 1, " && ") : std::string(),
+              "base", k, " + s + ", width_, " > in", k, " + ", number_(end_of(k)), ")");
+    if (bounded || !whole) {
+      each_element();
+      write_positions(t_, number_, row_nest_, "(inside(s + j) ? s + j : 0)", "p", 1);
+      t_.line(to, ".at[j] = base", k, "[", offset_text(number_, row_nest_, k, "p", 1), "];");
+      t_.close();
+    }
+    if (bounded) t_.close("} else {");
+    if (whole) t_.line(to, " = *reinterpret_cast<const ", pack, "*>(base", k, " + ", element(k), ");");
+    if (bounded) t_.line("}");
   }
   void write_full_result(std::size_t r) {
     const std::size_t k = in_.size() + r;

@@ -47,6 +47,8 @@ static_assert(sizeof(block_table) == 64 && sizeof(attention_operand<void>) == 32
 /// What a split leaves of a row: its sums, their base and their total.
 constexpr int split_row(int value_depth) { return value_depth + 2; }
 constexpr int split_floats(int rows, int value_depth) { return rows * split_row(value_depth); }
+/// Bytes of shared memory before the weights by which a block joins splits: whether it is the last one.
+inline constexpr int split_flag_bytes = 16;
 
 /// The shared memory of a block: `rows` of queries, `keys` of a step, elements of `size` bytes. Steps and stages count
 /// elements, offsets bytes.

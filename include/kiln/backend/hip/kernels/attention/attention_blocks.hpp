@@ -16,9 +16,9 @@ struct attention_block_of_table : attention_block<T, Tile, Rows, Threads> {
         keys_at(k, table, row, this->kv_head, s.depth, table.keys),
         values_at(v, table, row, this->kv_head, s.value_depth, table.values) {}
   KILN_FN void copy_keys(T* to_keys, T* to_values, int j0, int end) const {
-    copy_rows<Tile::depth, Tile::vector, block::key_threads, Tile::keys>(to_keys, end - j0, this->s.depth, this->keys,
-                                                                         [&](int r) { return keys_at.at(j0 + r); });
-    copy_rows<Tile::value_depth, Tile::vector, block::key_threads, Tile::keys>(
+    copy_rows<Tile::depth, Tile::vector, Threads, Tile::keys>(to_keys, end - j0, this->s.depth, this->keys,
+                                                              [&](int r) { return keys_at.at(j0 + r); });
+    copy_rows<Tile::value_depth, Tile::vector, Threads, Tile::keys>(
         to_values, end - j0, this->s.value_depth, this->values, [&](int r) { return values_at.at(j0 + r); });
   }
 };
@@ -29,7 +29,8 @@ template <class T, class Tile, int Positions>
 KILN_FN void attention_over_blocks(const attention_operand<const T>& q, const attention_operand<const T>& k,
                                    const attention_operand<const T>& v, const attention_operand<T>& out,
                                    const block_table& table, attention_sizes s, char* shared) {
-  constexpr int threads = Tile::warps * 32, rows = Tile::warps / Tile::parts * Tile::atoms_m * 16;
+  constexpr int threads = Tile::warps * 32, rows = Tile::warps * Tile::atoms_m * 16;
+  static_assert(Tile::parts == 1);
   const attention_place at(s);
   const int kv_heads = s.heads / s.group, kv_head = at.group % kv_heads;
   i64* row = table.rows + at.group / kv_heads * table.width;

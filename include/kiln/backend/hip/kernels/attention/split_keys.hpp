@@ -104,8 +104,7 @@ template <class T, class Tile, int Rows, int Threads> struct split_sums {
   }
   /// Once this block has left its part: the block that arrives last joins those of all.
   KILN_FN void join_splits(const attention_operand<T>& out, char* shared) const {
-    constexpr int flag = 16;
-    if (is_last(shared)) join(out, all(), s.splits, reinterpret_cast<float*>(shared + flag));
+    if (is_last(shared)) join(out, all(), s.splits, reinterpret_cast<float*>(shared + split_flag_bytes));
   }
 };
 
