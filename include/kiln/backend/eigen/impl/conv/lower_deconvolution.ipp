@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kiln/backend/eigen/impl/convolution_problem.hpp"
+#include "kiln/backend/eigen/impl/conv/convolution_problem.hpp"
 #include "kiln/backend/eigen/lower_generic.hpp"
 #include "kiln/core/argument.hpp"
 #include "kiln/runtime/thread_pool.hpp"
