@@ -59,6 +59,7 @@ def say_classes(module):
             if isinstance(value, property):
                 rows.append((member, inspect.getdoc(value) or ""))
             elif inspect.isroutine(value) or callable(value):
+                value = getattr(value, "__func__", value)  # of a static method
                 head, text = of_function(member, value)
                 rows.append((head.replace("(self: " + name + ", ", "(").replace("(self: " + name + ")", "()"), text))
         for member, text in rows:
