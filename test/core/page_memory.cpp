@@ -1,128 +1,16 @@
-#include "kiln/core/page_memory.hpp"
-
-#include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <iterator>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "kiln/config.hpp"
-#include "kiln/core/buffer.hpp"
+#include "core/page_cases.hpp"
 
-namespace kiln {
+namespace kiln::testing {
 namespace {
-
-constexpr std::size_t mib = std::size_t{1} << 20;
-
-using clock = std::chrono::steady_clock;
-
-void wait(std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }
-
-// Pages of 4 KiB of a range that take memory; 0 where it is not mapped.
-std::size_t resident(const std::byte* at, std::size_t bytes) {
-  const std::size_t page = 4096, into = (page - reinterpret_cast<std::uintptr_t>(at) % page) % page;
-  std::size_t count = 0, step = 0;
-  for (std::size_t k = into; k + page <= bytes; k += step) {
-    unsigned char is[512];  // of many, unless one of them is unmapped, for then a call fails
-    step = std::min(bytes - k, std::size(is) * page) / page * page;
-    if (::mincore(const_cast<std::byte*>(at) + k, step, is) != 0) {
-      step = page;
-      if (::mincore(const_cast<std::byte*>(at) + k, step, is) != 0) continue;
-    }
-    count +=
-        static_cast<std::size_t>(std::count_if(is, is + step / page, [](unsigned char x) { return (x & 1) != 0; }));
-  }
-  return count;
-}
-buffer filled(std::size_t bytes, int value) {
-  buffer b = buffer::allocate(bytes);
-  std::memset(b.data(), value, bytes);
-  return b;
-}
-bool holds(const buffer& b, int value) {
-  return std::all_of(b.data(), b.data() + b.size(), [&](std::byte x) { return x == static_cast<std::byte>(value); });
-}
-long faults() {
-  rusage used{};
-  ::getrusage(RUSAGE_SELF, &used);
-  return used.ru_minflt;
-}
-
-// What a range has in memory once it is no more than `most`, or in the end.
-std::size_t resident_at_last(const std::byte* at, std::size_t bytes, std::size_t most) {
-  const auto end = clock::now() + std::chrono::seconds(20);
-  std::size_t found = resident(at, bytes);
-  for (; found > most && clock::now() < end; found = resident(at, bytes)) wait(std::chrono::milliseconds(50));
-  return found;
-}
-
-std::ptrdiff_t threads_here() {
-  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
-}
-// Made before what the library keeps, so that it goes after it: then no thread of the library runs code or reads memory
-// that is gone.
-constexpr int left_thread = 9;
-struct no_thread_left {
-  const std::ptrdiff_t before = threads_here();
-  ~no_thread_left() {
-    if (threads_here() > before) std::_Exit(left_thread);
-  }
-};
-const no_thread_left after_the_library;
-
-// How many there are once they are `wanted`, or in the end.
-std::ptrdiff_t threads_at_last(std::ptrdiff_t wanted) {
-  const auto end = clock::now() + std::chrono::seconds(20);
-  while (threads_here() != wanted && clock::now() < end) wait(std::chrono::milliseconds(20));
-  return threads_here();
-}
-
-// A program: some memory that a scope fills and that goes with it.
-void load(std::size_t bytes, bool fills_ahead, bool keeps = false) {
-  std::vector<buffer> all;
-  {
-    const page_scope scope(fills_ahead);
-    for (std::size_t k = 0; k < bytes; k += 3 * mib) all.push_back(filled(3 * mib, 1));
-    if (!keeps) all.clear();
-  }
-}
-
-// What a child process returns; -1 where it hangs.
-template <class F> int of_child(F f) {
-  std::fflush(nullptr);  // else the child writes it, too
-  const ::pid_t child = ::fork();
-  if (child == 0) {
-    f();
-    std::exit(0);
-  }
-  int status = 0;
-  for (const auto end = clock::now() + std::chrono::seconds(20); clock::now() < end;
-       wait(std::chrono::milliseconds(10)))
-    if (::waitpid(child, &status, WNOHANG) == child) return status;
-  ::kill(child, SIGKILL);
-  ::waitpid(child, &status, 0);
-  return -1;
-}
-
-class pages : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (KILN_SANITIZES_ADDRESSES) GTEST_SKIP() << "each buffer has memory of its own";
-  }
-};
 
 TEST_F(pages, freed_memory_serves_the_next_buffers_without_faults) {
   const page_scope scope;
@@ -214,83 +102,6 @@ TEST_F(pages, go_in_time_while_others_are_given) {
     gone = resident(first, static_cast<std::size_t>(last - first)) <= most;
   }
   EXPECT_TRUE(gone);
-}
-
-// What no scope wanted a thread for goes at once.
-TEST_F(pages, start_a_thread_only_where_a_scope_wants_one) {
-  wait(page_scope::kept_free_for * 3 / 2);  // for that of an earlier case
-  const std::ptrdiff_t before = threads_here();
-  buffer all;
-  {
-    const page_scope scope;
-    all = filled(120 * mib, 1);
-    filled(70 * mib, 2);
-  }
-  EXPECT_EQ(threads_here(), before);
-  const std::byte* const at = all.data();
-  all = buffer();
-  EXPECT_EQ(threads_here(), before);
-  EXPECT_LE(resident(at, 120 * mib), (page_scope::kept_free_bytes + 4 * mib) / 4096);
-  {
-    const page_scope scope(true);
-    all = filled(120 * mib, 1);
-  }
-  EXPECT_EQ(threads_at_last(before), before) << "of the scope";
-  const auto freed = clock::now();
-  all = buffer();
-  const std::ptrdiff_t meanwhile = threads_here();
-  if (clock::now() - freed < page_scope::kept_free_for) {
-    EXPECT_EQ(meanwhile, before + 1);
-  }
-  EXPECT_EQ(threads_at_last(before), before);
-}
-
-// A child has no thread but the one that forks; it exits, or goes on to load.
-TEST_F(pages, are_those_of_a_forked_process) {
-  if (::dlsym(RTLD_DEFAULT, "__tsan_init")) GTEST_SKIP() << "a watched child may start no thread";
-  const auto leave = [] {};
-  const auto go_on = [] {
-    load(150 * mib, true);
-    load(150 * mib, true, true);
-  };
-  EXPECT_EQ(of_child(go_on), 0) << "before the thread starts";
-  load(120 * mib, true, true);
-  EXPECT_EQ(of_child(leave), 0) << "while it waits for its time";
-  EXPECT_EQ(of_child([] { load(150 * mib, true, true); }), 0) << "and leaves no thread";
-  EXPECT_EQ(of_child(go_on), 0) << "while it waits for its time";
-  {
-    const page_scope scope(true);
-    std::vector<buffer> all;
-    for (int k = 0; k < 20; ++k) all.push_back(filled(3 * mib, k));
-    for (int k = 0; k < 5; ++k) EXPECT_EQ(of_child(leave), 0) << "during a load";
-    EXPECT_EQ(of_child([&] {
-                for (int k = 0; k < 20; ++k)
-                  if (!holds(all[static_cast<std::size_t>(k)], k)) std::_Exit(1);
-                for (int k = 0; k < 20; ++k) all.push_back(filled(3 * mib, k));
-                all.clear();
-                go_on();
-              }),
-              0)
-        << "during a load";
-  }
-  wait(page_scope::kept_free_for * 3 / 2);
-  EXPECT_EQ(of_child(go_on), 0) << "after it ended";
-  load(120 * mib, true, true);
-  EXPECT_EQ(of_child([&] {
-              go_on();
-              std::vector<std::thread> own(4);  // none of which is taken for that of the parent
-              for (std::thread& t : own) t = std::thread([] { wait(std::chrono::milliseconds(20)); });
-              go_on();
-              for (std::thread& t : own) t.join();
-            }),
-            0)
-      << "with threads of its own";
-  // At any moment of a thread that gives pages to the system.
-  load(300 * mib, true, true);
-  for (int k = 0; k < 50; ++k) {
-    ASSERT_EQ(of_child([] { load(40 * mib, false); }), 0);
-    wait(page_scope::kept_free_for / 40);
-  }
 }
 
 bool system_fills() {
@@ -400,4 +211,4 @@ TEST_F(pages, several_threads_take_and_give) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::testing
